@@ -98,7 +98,7 @@ def test_one_label_is_its_own_grid() -> None:
         ([0, 1], True, 4, "epsilon"),
         ([-1e308, 1e308], 1.0, 4, "overflows"),
         ([0, 1e305], 1e-9, 4, "overflows"),
-        ([1.0, 1.0 + 2**-50], 1.0, 100, "ask for fewer"),
+        ([1.0, 1.0 + 2**-50], 1.0, 100, "choose fewer"),
         *(([0, 1], 1.0, n, "n is") for n in (1, 0, -3, 2.0, True, "3", math.nan)),
     ],
 )

@@ -412,7 +412,7 @@ def test_an_output_near_zero_stays_positive_where_labels_are_far_from_it() -> No
 def test_an_output_far_from_zero_has_no_rest_that_another_float_is_nearer_to() -> None:
     assert Arcs(1, [0], [0], [1e16], [1.0], [1.0]).rests == 1
     for output, rest in ((1e16, 1.5), (1.0, -3.0), (0.0, 0.25)):
-        with pytest.raises(optrand.errors.InvalidInput, match="rests of arcs are what rounding"):
+        with pytest.raises(optrand.errors.InvalidInput, match="rests of arcs are larger"):
             Arcs(1, [0], [0], [output], [1.0], [rest])
 
 

@@ -388,5 +388,5 @@ def test_outputs_that_leave_no_room_are_refused() -> None:
     ends = Arcs(
         3, [0, 0, 1, 2], [0, 1, 2, 2], [short.low, short.low, short.high, short.high], np.full(4, 1 / (2 + 2 * math.e))
     )
-    with pytest.raises(NotCertified, match="are too narrow to remove it; let them reach a little further"):
+    with pytest.raises(NotCertified, match="are too narrow to remove it: let them reach a little further"):
         tabulate(Solution(problem, Randomizer.of_arcs([0, 1, 2], ends, 1.0)))

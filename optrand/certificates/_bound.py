@@ -52,7 +52,7 @@ class Form(NamedTuple):
     """Operations on convex curves of one kind.
 
     `at` returns the value and slope at a place, whose logarithm may be given, `bottom` the place of the minimum and a
-    lower bound of it, and `roots` about where the curve is negative, None if nowhere or hardly.
+    lower bound of it, and `roots` about the range on which the curve is negative, None if it is empty or tiny.
     """
 
     at: Callable[[Curve, arb, arb | None], Place]
@@ -181,7 +181,7 @@ def lower_bound(problem: Problem, dual: Dual) -> float:
 
 
 def _float_below(number: arb) -> float:
-    """Return the largest float that is at most an exact number; ``-inf`` for one that is not finite."""
+    """Return the largest float that is at most an exact number, ``-inf`` for one that is not finite."""
     if not number.is_finite():
         return -math.inf
     found = float(number)
@@ -359,7 +359,7 @@ def _far(curve: Curve, end: arb) -> Place:
 
 
 def _sort(events: list[Event]) -> list[Event]:
-    """Sort by place: by the float, which rounding keeps in order, and exactly where floats are the same."""
+    """Sort by place: by the float, which rounding keeps in order, and exactly if floats are the same."""
     events.sort(key=itemgetter(0))
     if len({event[0] for event in events}) == len(events):
         return events
@@ -394,7 +394,7 @@ def _lowest_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) -
         inside = (at(first), at(last - 1)) if first < last else ()
         outside = at(first - 1) if first > 0 else None, at(last) if last < n else None
         slack += _bound_overstatement(inside, outside, form, curves[0])
-        # The first curve counts before the middle, the last from there on; within the range again, times `more`.
+        # The first curve counts before the middle, the last from there on. Within the range both count `more` times.
         inner = min(max(middle, first), last)
         for step, before, after in zip(steps, curves[0], curves[-1], strict=True):
             if before is ZERO and after is ZERO:
@@ -436,14 +436,14 @@ def _guesses(problem: Problem, dual: Dual, points: Floats) -> Iterator[tuple[int
 
 
 def _negative_range(at: Callable[[int], Place], n: int, guess: tuple[int, int, int]) -> tuple[int, int]:
-    """Return the range of points where a convex curve is not surely positive, around its minimum."""
+    """Return the range of points, around its minimum, at which a convex curve is not surely positive."""
     first, turn, last = guess
     for _ in range(2):
         first = _first(lambda i: not at(i)[0] >= ZERO, 0, turn, min(first, turn))
         last = _first(lambda i: at(i)[0] >= ZERO, turn, n, max(last, turn))
         if first < last and not (at(first)[0] > ZERO or at(last - 1)[0] > ZERO):
             break
-        # Where it is negative may lie elsewhere if the guess of its minimum is wrong.
+        # The curve may be negative elsewhere if the guess of its minimum is wrong.
         turn = _first(lambda i: at(i)[1] >= ZERO, 0, n, turn)
     return first, last
 

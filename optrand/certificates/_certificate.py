@@ -7,7 +7,7 @@ and :math:`m = \min_v f(v)` over the allowed outputs. Every epsilon-DP randomize
 .. math:: \sum_y \alpha_y + \sum_y \beta_y y - \sum_y \frac{\beta_y^2}{2 \lambda p_y}
           + \frac{k}{E + k - 1} \min(0, m) + \frac{1}{E} \max(0, m),
 
-the third term absent where the bias penalty :math:`\lambda` is infinite. Where it is finite, :math:`\beta_y = 0` is
+the third term absent if the bias penalty :math:`\lambda` is infinite. If it is finite, :math:`\beta_y = 0` is
 required of labels with :math:`\lambda p_y = 0`. Proof: ``docs/mathematics.md``, Theorem 3. The other end of a
 certificate is the exact loss of the table that is drawn. This module does not import a solver.
 """
@@ -57,11 +57,11 @@ class Proof:
     Attributes
     ----------
     lower, upper : float
-        Ends of the interval, rounded outward; infinite if nothing was proven.
+        Ends of the interval, rounded outward, infinite if nothing was proven.
     maximised : bool
         Whether larger values are better, so that the answer's own value is `lower` and the bound is `upper`.
     findings : tuple of str
-        Reasons why the answer is not feasible; empty if it is.
+        Reasons why the answer is not feasible, empty if it is.
     """
 
     lower: float
@@ -118,7 +118,7 @@ class Proof:
         """Summarize in one line."""
         verdict = "not feasible: " + "; ".join(self.findings) if self.findings else "feasible"
         if self.findings and self.lower > self.upper:
-            # A point that breaks rows may have a value beyond what feasible ones can reach.
+            # A point that breaks rows may be better than every feasible one.
             interval = f"bound {self.bound:.10g}, passed by the value {self.value:.10g}"
         else:
             ends = shown_below(self.lower, 10), shown_above(self.upper, 10)
@@ -178,7 +178,7 @@ class Certifying(Protocol[AnyProof]):
 
 @suggest_parameters
 def certify(mechanism: Certifying[AnyProof], /, *, worst_case: bool = False) -> AnyProof:
-    """Certify privacy, unbiasedness and optimality of a mechanism. A bad one gives findings, not an exception.
+    """Certify privacy, unbiasedness and optimality of a mechanism. A bad one has findings and raises nothing.
 
     Everything is computed again from the problem, the table and the multipliers alone.
 
@@ -189,8 +189,8 @@ def certify(mechanism: Certifying[AnyProof], /, *, worst_case: bool = False) -> 
         of floats are for :func:`optrand.audit`.
     worst_case : bool
         Whether to bound the largest loss over labels instead of the average one, for squared loss: `upper` is that of
-        the mechanism; `lower`, the dual bound over the sum of the prior, is below that of every epsilon-DP randomizer
-        that the problem allows (``docs/mathematics.md``, Corollary 4).
+        the mechanism, and `lower`, the dual bound over the sum of the prior, is below that of every epsilon-DP
+        randomizer that the problem allows (``docs/mathematics.md``, Corollary 4).
 
     Raises
     ------
@@ -199,8 +199,8 @@ def certify(mechanism: Certifying[AnyProof], /, *, worst_case: bool = False) -> 
 
     Notes
     -----
-    The bound costs ``O(k log k)`` off a grid, ``O(k log n + n)`` on one for squared and absolute loss; the loss of
-    interval columns ``O(k + n log k)``. Else, and for tables, ``O(n k)``.
+    For squared and absolute loss the bound costs ``O(k log k)`` off a grid and ``O(k log n + n)`` on one, and the loss
+    of interval columns ``O(k + n log k)``. For other losses and for tables they cost ``O(n k)``.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def certify(mechanism: Certifying[AnyProof], /, *, worst_case: bool = False) -> 
     check_flag(worst_case, "worst_case")
     if not hasattr(mechanism, "certify") or isinstance(mechanism, type):
         raise InvalidInput(
-            f"certify needs a mechanism, not a {type(mechanism).__name__}: certify(solve(problem)); for a table of "
+            f"certify needs a mechanism, not a {type(mechanism).__name__}: certify(solve(problem)), or for a table of "
             "floats, optrand.audit(matrix, epsilon)"
         )
     if not worst_case:
@@ -225,7 +225,7 @@ def certify(mechanism: Certifying[AnyProof], /, *, worst_case: bool = False) -> 
 
 
 def certify_table(problem: Problem, table: Table, dual: Dual | None, *, worst_case: bool = False) -> Certificate:
-    """Certify a private table as an answer to a problem, with the multipliers of the bound; see :func:`certify`."""
+    """Certify a private table as an answer to a problem, with the multipliers of the bound, see :func:`certify`."""
     bound = -math.inf if dual is None else lower_bound(problem, dual)
     bias = float_above(table.largest_bias)
     findings, value = _find_bias(problem, bias), math.inf
@@ -310,7 +310,7 @@ def _absolute(parts: list[int], labels: list[int], outputs: list[int], table: Ta
 
 
 def _poisson(problem: Problem, parts: list[int], table: Table) -> Fraction:
-    """Sum of ``v - y log v``, from the weight of each output, and that weight times the label."""
+    """Compute the sum of ``v - y log v`` from the weight of each output, and that weight times the label."""
     line = places(problem.labels)
     zeroth, once = _sums_from(parts), _sums_from(map(mul, parts, scale_to_integers(problem.labels, line)))
     whole = Fraction(0)
@@ -322,7 +322,7 @@ def _poisson(problem: Problem, parts: list[int], table: Table) -> Fraction:
 
 
 def _sum_entries(problem: Problem, parts: list[int], table: Table) -> Fraction:
-    """Sum a loss that is known entry by entry; cost ``O(k n)``, for classes ``O(n)``."""
+    """Sum a loss that is known entry by entry, in ``O(k n)`` steps, for classes ``O(n)``."""
     # An output is right for one label at most.
     if problem.loss == losses.zero_one:
         rows = {y: i for i, y in enumerate(problem.labels.tolist())}

@@ -2,11 +2,11 @@
 
 =====================  =========================  ==============================================================
 :func:`rr`             randomized response        optimal for classification under the uniform prior
-:func:`rr_top_k`       [G21], Algorithm 1         optimal where `k` is the one that RRWithPrior chooses
+:func:`rr_top_k`       [G21], Algorithm 1         optimal if `k` is the one that RRWithPrior chooses
 :func:`rr_with_prior`  [G21], Algorithm 2         optimal for classification
-:func:`debiased_rr`    [B23], Definition 23       unbiased; optimal on the line for two labels, and for a large epsilon
-:func:`gap_response`   a public gap, then a bit   unbiased; optimal on the line for two labels, and for a small epsilon
-:func:`two_ends`       two outputs                unbiased; optimal in the narrowest interval that allows it
+:func:`debiased_rr`    [B23], Definition 23       unbiased, optimal on the line for two labels or a large epsilon
+:func:`gap_response`   a public gap, then a bit   unbiased, optimal on the line for two labels or a small epsilon
+:func:`two_ends`       two outputs                unbiased, optimal in the narrowest interval that allows it
 =====================  =========================  ==============================================================
 
 :func:`gap_response_is_optimal` decides exactly up to which epsilon.

@@ -1,4 +1,4 @@
-"""RRWithPrior for many priors at once, one an example, as multi-stage training needs it ([G21], Algorithm 3).
+"""RRWithPrior for many priors at once, one per example, as multi-stage training needs it ([G21], Algorithm 3).
 
 A batch stores the labels that each row keeps, not ``K x K`` tables.
 """
@@ -31,7 +31,7 @@ class RRWithPriorBatch:
     Attributes
     ----------
     priors : (b, K) array
-        One prior a row. A row may depend on anything but the label that it is used for.
+        One prior per row. A row may depend on anything but the label that it is used for.
     epsilon : float
         Privacy budget of each row, in nats.
     kept : (b, K) array of bool
@@ -86,13 +86,13 @@ class RRWithPriorBatch:
     def _members(self) -> tuple[Counts, Counts]:
         """Kept labels of all rows, one row after another, and the position at which each row begins."""
         starts = np.concatenate(([0], np.cumsum(self.k_star)[:-1]))
-        # Labels of a row come in increasing order, which is what flat positions modulo K give.
+        # Flat positions modulo K are the labels of each row in increasing order.
         members = np.flatnonzero(self.kept)
         members %= self.k
         return members, starts
 
     def sample(self, labels: ArrayLike, *, source: EntropySource | None = None) -> Counts:
-        r"""Return one output a row, drawn with no float on the path.
+        r"""Draw one output per row, exactly, without floats.
 
         With the rational :math:`R = \mathtt{privacy\_ratio(epsilon)} \leq e^\epsilon` and :math:`k` kept labels, a kept
         label stays with probability :math:`(R - 1) / (R + k - 1)`. Otherwise the output is one of the kept labels, each
@@ -101,7 +101,7 @@ class RRWithPriorBatch:
         Parameters
         ----------
         labels : (b,) array of integers
-            The label of each row, from 0 to ``K-1``. The error for others states neither which they are nor how many.
+            The label of each row, from 0 to ``K-1``. The error does not reveal which others occur, or how often.
         source : EntropySource, optional
             By default the operating system, the only choice for a release.
 
@@ -170,7 +170,7 @@ def _check_priors(given: ArrayLike) -> Floats:
     array = rectangular(given, "priors")
     if array.dtype.kind not in "iuf" or array.ndim != 2 or array.size == 0:
         raise InvalidInput(
-            f"priors have type {array.dtype} and shape {array.shape}, expected a matrix of numbers, one prior a row"
+            f"priors have type {array.dtype} and shape {array.shape}, expected a matrix of numbers, one prior per row"
         )
     priors = frozen(array)
     # NaN and infinite entries end up in the totals, so that no pass of their own is needed to find them.

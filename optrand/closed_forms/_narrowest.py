@@ -77,7 +77,7 @@ def design_two_ends(problem: Problem) -> Solution:
 
 
 def _dual(problem: Problem) -> Dual | None:
-    """Return the multipliers of :func:`two_ends`, or None where floats cannot hold them."""
+    """Return the multipliers of :func:`two_ends`, or None if floats cannot hold them."""
     # The origin divides the interval by the golden ratio, so that the distance of one end is no multiple of that of the
     # other, nor is the rounding there.
     golden = (math.sqrt(5) - 1) / 2

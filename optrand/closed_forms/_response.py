@@ -46,7 +46,7 @@ def rr(labels: ArrayLike, epsilon: float) -> Mechanism:
 
 @suggest_parameters
 def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Mechanism:
-    r"""Return RRTop-k: randomized response on the `k` likeliest labels. Others give one of these at random.
+    r"""Return RRTop-k: randomized response on the `k` likeliest labels. Others become one of these at random.
 
     .. math:: \Pr[v \mid y] = \frac{e^{\epsilon \cdot 1[v = y]}}{e^\epsilon + k - 1} \quad (y \in Y_k), \qquad
               \Pr[v \mid y] = \frac{1}{k} \quad (y \notin Y_k), \qquad v \in Y_k
@@ -85,7 +85,7 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Mechanism:
     .. math:: S = \max_k w_k, \qquad w_k = \frac{e^\epsilon P_k}{e^\epsilon + k - 1}.
 
     The dual :math:`-\alpha_y = \max(0, (e^\epsilon p_y - S) / (e^\epsilon - 1))`, :math:`\beta = 0`, proves it ([G21],
-    Theorem 3; ``docs/mathematics.md``, Theorem 5).
+    Theorem 3, and ``docs/mathematics.md``, Theorem 5).
 
     Parameters
     ----------

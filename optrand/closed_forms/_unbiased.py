@@ -57,11 +57,11 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
     Raises
     ------
     InvalidInput
-        Outputs that floats cannot hold or tell apart.
+        Outputs that overflow or coincide in floats.
 
     Notes
     -----
-    The dual (``docs/mathematics.md``, section 8) proves optimality exactly where it holds: always for two labels,
+    The dual (``docs/mathematics.md``, section 8) proves optimality whenever it holds: always for two labels,
     otherwise from some epsilon on. Elsewhere its bound is true but may be far off. For labels far from zero it loses
     digits. The outputs keep theirs. Cost ``O(k)``.
 
@@ -79,7 +79,7 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
 
 
 def design_debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = None) -> Solution:
-    """Compute debiased randomized response and its dual in floats, as of :func:`debiased_rr`."""
+    """Compute debiased randomized response and its dual in floats, as in :func:`debiased_rr`."""
     given = check_labels(labels)
     order = np.argsort(given)
     names = given[order]
@@ -112,7 +112,7 @@ def _from_mean(labels: Floats) -> Floats:
 
 
 def _dual(problem: Problem, offsets: Floats, gain: float) -> Dual | None:
-    """Return the multipliers of :func:`debiased_rr`, or None where floats cannot hold them."""
+    """Return the multipliers of :func:`debiased_rr`, or None if floats cannot hold them."""
     prior, x = problem.prior, problem.k / gain
     with np.errstate(over="ignore", invalid="ignore"):
         mean, square = prior @ offsets, prior @ offsets**2
@@ -176,7 +176,7 @@ def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechani
 
 
 def design_gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Solution:
-    """Compute the gap response and its dual in floats, as of :func:`gap_response`."""
+    """Compute the gap response and its dual in floats, as in :func:`gap_response`."""
     problem = unbiased_regression(labels, prior, epsilon)
     if problem.k == 1:
         return _one_label(problem)
@@ -197,7 +197,7 @@ def gap_response_is_optimal(labels: ArrayLike, prior: ArrayLike, epsilon: float)
     Parameters
     ----------
     labels, prior, epsilon
-        As of :func:`gap_response`.
+        As in :func:`gap_response`.
 
     Notes
     -----
@@ -220,7 +220,7 @@ def gap_response_is_optimal(labels: ArrayLike, prior: ArrayLike, epsilon: float)
 
 def condition_holds(problem: Problem) -> bool:
     """Return whether the condition of :func:`gap_response_is_optimal` holds for a problem."""
-    # Of two labels P_1 and P_{k-1} are one number: the condition reads 0 <= 1.
+    # For two labels P_1 and P_{k-1} are one number: the condition reads 0 <= 1.
     if problem.k < 3:
         return True
     below, *within, above = map(arb, problem.prior.tolist())
@@ -290,7 +290,7 @@ class _Gaps:
         return Solution(problem, randomizer, self.dual(problem, origin, mean), Stats("gap_response"))
 
     def dual(self, problem: Problem, origin: float, mean: float) -> Dual | None:
-        """Return the multipliers that make every column in use cost nothing, or None where floats cannot hold them."""
+        """Return the multipliers that make the reduced costs of used columns 0, or None if floats cannot hold them."""
         d, e, rho, reach, below, above = self.d, self.e, self.rho, self.reach, self.below, self.above
         apart = (problem.labels - origin) - mean
         alpha, beta = self.prior * (apart**2 + reach**2) / 2, np.empty(problem.k)

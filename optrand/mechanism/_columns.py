@@ -41,9 +41,9 @@ DENSE = 1 << 13
 
 
 def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> sparse.csr_array:
-    """Return the outflow of a node less its inflow, of an amount an arc. The first row is the sum at the first label.
+    """Return the outflow less the inflow of each node, one amount per arc. The first row is the sum at the first label.
 
-    All rows are divided by ``1 - exp(-epsilon)``, and amounts are measured where arcs favour a label. An arc touches
+    All rows are divided by ``1 - exp(-epsilon)``, and amounts are those at labels that arcs favour. An arc touches
     the equations of its two nodes only, so that ten thousand labels are one sparse factorisation
     (``docs/mathematics.md``, Proposition 7).
     """
@@ -52,7 +52,7 @@ def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> spa
     end, every = last + 1, np.arange(first.size)
     starts, ends = first > 0, end < k
     # At the first label an amount counts in full if it is favoured there, and exp(-epsilon) times if not. Divided by
-    # 1 - exp(-epsilon) that is 1 / expm1(epsilon), and 1 more where it is favoured.
+    # 1 - exp(-epsilon) that is 1 / expm1(epsilon), and 1 more if it is favoured.
     return sparse.csr_array(
         (
             np.concatenate((1 / math.expm1(epsilon) + ~starts, np.ones(starts.sum()), -np.ones(ends.sum()))),
@@ -68,7 +68,7 @@ def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> spa
 def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> Floats:
     """Compute the vector ``x`` of least ``sum(x**2 / reach)`` with ``system @ x = residual``, up to rounding.
 
-    Cost that of a sparse factorisation, unless a few unknowns touch all equations, as where many arcs share an output.
+    The cost is that of a sparse factorisation, unless a few unknowns touch all equations, as outputs of many arcs do.
     """
     # Least squares of a dense system are more exact than its normal equations, and of a few unknowns as quick.
     if system.shape[1] <= min(256, system.shape[0] // 4):
@@ -92,7 +92,7 @@ def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> F
 def change_masses(nodes: sparse.csr_array, favoured: Floats, outputs: Floats, means: Floats) -> Floats:
     """Find the least relative change of masses that removes residuals of means at the nodes and keeps the rows.
 
-    `favoured` holds the probability of each column where it favours a label, and `outputs` are in the unit of `means`.
+    `favoured` holds the probability of each column at labels that it favours, and `outputs` are in the unit of `means`.
     """
     rows = np.zeros(means.size)
     if 2 * nodes.shape[0] * nodes.shape[1] <= DENSE:
@@ -159,7 +159,7 @@ class LabelSets:
         return LabelSets(self.k, self.n + added.size, owner, start, stop)
 
     def sum_over(self, amounts: list[N]) -> list[N]:
-        """Sum of the amounts of the sets that hold each label."""
+        """Sum the amounts of the sets that hold each label."""
         changes, steps = np.zeros(self.k + 1, dtype=object), np.array(amounts, dtype=object)[self.owner]
         np.add.at(changes, self.start, steps)
         np.subtract.at(changes, self.stop, steps)
@@ -171,7 +171,7 @@ class LabelSets:
         runs = node_equations(self.k, self.start, self.stop - 1, epsilon)
         if self.are_intervals:
             return runs
-        # Each run brings what its column is for all labels, which counts once.
+        # Each run adds the weight that its column has for all labels, which counts once.
         again = 1 - np.bincount(self.owner, minlength=self.n)
         places = np.zeros(self.n, dtype=int), np.arange(self.n)
         first_row = sparse.csr_array((again / math.expm1(epsilon), places), shape=(self.k, self.n))
@@ -183,7 +183,7 @@ def conserve_flow(sets: LabelSets, wanted: list[int]) -> list[int]:
     """Find masses of intervals next to the wanted ones that conserve flow (``docs/mathematics.md``, Proposition 14).
 
     From left to right the heaviest interval that begins at a node makes up the difference, and if it would turn
-    negative, the next one. Intervals from whose end none leads to the last label come to nothing.
+    negative, the next one. Intervals whose end no chain connects with the last label get mass 0.
     """
     starts, stops = sets.start.tolist(), sets.stop.tolist()
     # By first node, and the heaviest first.
@@ -330,7 +330,7 @@ class ExactColumns:
 
 
 def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactColumns | None:
-    """Change the moments of the movable ones of columns of intervals so that all means are right.
+    """Change the moments of the movable columns, of intervals, so that all means are right.
 
     Moments change along a spanning tree of the nodes and one path from node 0 to node ``k`` (``docs/mathematics.md``,
     Proposition 16): with masses that are multiples of ``(r - d)(d L + r - d)``, ``L`` the length of the path, in
@@ -372,7 +372,7 @@ def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactC
 def _spanning_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[tuple[int, int]] | None:
     """Return the inner nodes and the columns that make them right, each before the node at the other end of its column.
 
-    The tree is one of most mass, with node ``k`` for node 0. None if the movable columns do not reach all nodes.
+    The tree has the largest mass, with node ``k`` for node 0. None if the movable columns do not reach all nodes.
     """
     k, sets = columns.sets.k, columns.sets
     heavy = np.array(sorted(np.flatnonzero(movable).tolist(), key=columns.masses.__getitem__, reverse=True), dtype=int)
@@ -395,7 +395,7 @@ def _spanning_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[tu
 
 
 def _widest_path(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[int] | None:
-    """Return movable columns end to end from node 0 to node k, the lightest as heavy as can be. None without any."""
+    """Return movable columns that lead from node 0 to node k, the lightest as heavy as possible, or None."""
     sets, masses = columns.sets, columns.masses
     starts, stops = sets.start.tolist(), sets.stop.tolist()
     widths, last = [0] * (sets.k + 1), [-1] * (sets.k + 1)

@@ -81,7 +81,7 @@ def _read_outputs(document: Any) -> OutputSet:
 
 
 def dual_document(dual: Dual | None) -> Document | None:
-    """Return the dual as plain JSON values, its origin only where it is not 0."""
+    """Return the dual as plain JSON values, its origin only if it is not 0."""
     if dual is None:
         return None
     origin = {"origin": dual.origin} if dual.origin else {}

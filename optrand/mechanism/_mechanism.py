@@ -89,7 +89,7 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
 
     @cached_property
     def certificate(self) -> AnyProof:
-        """Proven bounds of the optimum and the table's own privacy, computed once; see :func:`optrand.certify`."""
+        """Proven bounds of the optimum and the table's own privacy, computed once, see :func:`optrand.certify`."""
         return self.certify()
 
     @property
@@ -124,7 +124,7 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
 
     @cached_property
     def sampler(self) -> Sampler:
-        """Sampler of the table; prepared once."""
+        """Sampler of the table, prepared once."""
         return Sampler(self.table)
 
     @suggest_parameters
@@ -140,7 +140,7 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
 
         Returns
         -------
-        array of outputs, of the shape of `values`; one float for one number
+        array of outputs, of the shape of `values`, or one float for one number
 
         Raises
         ------
@@ -196,7 +196,7 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
         return str(self._document["digest"])
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the mechanism as canonical JSON, atomically; :func:`optrand.load` reads it back and verifies it again.
+        """Write the mechanism as canonical JSON, atomically. :func:`optrand.load` reads it back and verifies it.
 
         Raises
         ------
@@ -301,7 +301,7 @@ class Mechanism(ExactMechanism[Certificate]):
             raise InvalidInput(f"the weights' total has more than {_strict_json.MAX_DIGITS} digits: divide the weights")
 
     def certify(self, *, worst_case: bool = False) -> Certificate:
-        """Compute the certificate from the problem, the table and the multipliers alone; see :func:`optrand.certify`.
+        """Compute the certificate from the problem, the table and the multipliers alone, see :func:`optrand.certify`.
 
         Parameters
         ----------
@@ -343,7 +343,7 @@ class Mechanism(ExactMechanism[Certificate]):
 
     @property
     def ratio(self) -> Fraction:
-        """Ratio of :attr:`arcs`, at most ``exp(epsilon)``; without arcs :attr:`realised_ratio`."""
+        """Ratio of :attr:`arcs`, at most ``exp(epsilon)``, without arcs :attr:`realised_ratio`."""
         return self.realised_ratio if self._intervals is None else self._intervals[1]
 
     @cached_property
@@ -372,7 +372,7 @@ class Mechanism(ExactMechanism[Certificate]):
         return self.table.biases
 
     def losses(self, loss: Loss | Tabulated = losses.squared, *, bias_penalty: float = 0.0) -> Floats:
-        """Compute the expected loss of each label and the charge of its bias, shape ``(k,)``; squared rounded up."""
+        """Compute the expected loss and the bias penalty of each label, shape ``(k,)``. Squared loss is rounded up."""
         if loss != losses.squared:
             return self.randomizer.losses(loss, bias_penalty=bias_penalty)
         return np.array([float_above(exact) for exact in self.table.losses(bias_penalty)])

@@ -5,7 +5,7 @@ Let any two rows of a table have no ratio above :math:`R = e^\rho` and a total v
 
 .. math:: P = (R s,\; 1 - (R + 1) s,\; s), \qquad Q = (s,\; 1 - (R + 1) s,\; R s)
 
-dominates every two rows: no divergence of theirs is larger. Its losses are :math:`\rho, 0, -\rho`. Where the columns
+dominates every two rows: no divergence of theirs is larger. Its losses are :math:`\rho, 0, -\rho`. If the columns
 of a table have two levels, as in optimal randomizers, it is the pair of two rows itself (``docs/mathematics.md``,
 Composition of releases).
 """
@@ -47,7 +47,7 @@ LARGEST = 1 << 22
 
 @dataclass(frozen=True)
 class DominatingPair(Record):
-    """Two distributions on three outcomes that dominate what any two labels make of a release.
+    """Two distributions on three outcomes that dominate those of a release for any two labels.
 
     Attributes
     ----------
@@ -87,12 +87,12 @@ class DominatingPair(Record):
         """Return the pair that dominates all labels of an epsilon-DP table.
 
         In ``O(n)`` if every column first rises and then falls, as sums of nested intervals do: then the first and the
-        last label are furthest apart. Else in ``O(k^2 n)``, and of tables with more than :data:`LARGEST` entries the
-        total variation is that of a randomized bit, which none exceeds.
+        last label are furthest apart. Otherwise in ``O(k^2 n)``, and for tables of more than :data:`LARGEST` entries
+        the total variation is that of a randomized bit, which is never exceeded.
         """
         ratio = table.largest_ratio
         if ratio is None or ratio == 1:
-            # Where labels make no difference any ratio will do, with no mass.
+            # If labels make no difference, any ratio is right, with no mass.
             ratio = privacy_ratio(epsilon)
         most = 1 / (ratio + 1)
         apart = _variation_of_ends(table)
@@ -158,7 +158,7 @@ class DominatingPair(Record):
         low, high = 0.0, float_above(check_integer(releases, "releases", 1) * Fraction(self.largest_loss))
         if self.delta(low, releases=releases) <= allowed:
             return low
-        # Bisect until the ends are neighbouring floats; `high` is always a proven one.
+        # Bisect until the ends are neighbouring floats. `high` is always a proven one.
         while low < (middle := (low + high) / 2) < high:
             low, high = (low, middle) if self.delta(middle, releases=releases) <= allowed else (middle, high)
         return high

@@ -17,7 +17,7 @@ from optrand.model._table import Table
 
 @dataclass(frozen=True)
 class Summary:
-    """Numbers of a randomizer under the prior of its problem, in floats; :func:`optrand.certify` proves bounds.
+    """Numbers of a randomizer under the prior of its problem, in floats. :func:`optrand.certify` proves bounds.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Summary:
     mean_deviation : float or None
         Standard deviation that noise gives the mean of `rows` noisy labels, ``deviation / sqrt(rows)``.
     bias : float or None
-        Root of the mean squared bias over the prior, which no number of rows averages out. None for classes.
+        Root of the mean squared bias over the prior, which does not average out over rows. None for classes.
     kept : float or None
         Chance that a class is released as it is. None for numbers.
     rows : int
@@ -63,7 +63,7 @@ class Summary:
         prior = problem.prior[occurs]
         deviation = math.sqrt(float(prior @ table.variances[occurs]))
         bias = math.sqrt(float(prior @ np.square(np.array(table.biases, dtype=np.float64)[occurs])))
-        # A smaller bias is the rounding of floats, and is said to be 0.
+        # A smaller bias is the rounding of floats, and is reported as 0.
         rounding = 1e-9 * max(deviation, float(np.ptp(problem.labels)))
         bias = bias if bias > rounding else 0.0
         return cls(**parts, deviation=deviation, mean_deviation=deviation / math.sqrt(count), bias=bias, kept=None)
@@ -88,7 +88,7 @@ class Summary:
         return asdict(self)
 
     def __str__(self) -> str:
-        """Return one fact a line."""
+        """Return one fact per line."""
         width = max(map(len, self.facts))
         return "\n".join(f"{name:<{width}}   {fact}" for name, fact in self.facts.items())
 

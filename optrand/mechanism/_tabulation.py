@@ -49,7 +49,7 @@ class TabulationOptions:
     Attributes
     ----------
     bits : int
-        Masses are integers that sum to about ``2**bits``. On a grid, where masses alone make means right, twice as
+        Masses are integers that sum to about ``2**bits``. On a grid, where only masses can be changed, twice as
         long.
     tolerance : float
         Largest probability that a row may lack or exceed, made private, and that negative masses may have.
@@ -78,7 +78,7 @@ def tabulate(solution: Solution) -> Mechanism:
     ----------
     solution : Solution
         Its randomizer is any design whose privacy is broken by rounding at most. If the problem is unbiased, biases are
-        taken out, whatever they are: at no cost to speak of if they are rounding, else not at the least cost.
+        removed, whatever they are: at negligible cost if they are rounding, otherwise at more than the least cost.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def round_randomizer(randomizer: Randomizer) -> Table:
 
 
 def _tabulate(problem: Problem, randomizer: Randomizer) -> Table:
-    # Taking off an origin rounds outputs: a value of a grid would become none of them, a small positive one zero.
+    # Subtracting an origin rounds outputs: they could leave a grid, and small positive ones become zero.
     is_grid = isinstance(problem.outputs, Grid)
     origin = 0.0 if is_grid or problem.loss.positive_outputs else problem.origin
     ratio, finest = privacy_ratio(problem.epsilon), None
@@ -144,7 +144,7 @@ def _tabulate(problem: Problem, randomizer: Randomizer) -> Table:
     if table is None:
         raise NotCertified(
             f"no mechanism near this randomizer is unbiased: its largest bias is {columns.largest_bias:.3g}, and the "
-            f"allowed outputs, from {problem.outputs.low:g} to {problem.outputs.high:g}, are too narrow to remove it; "
+            f"allowed outputs, from {problem.outputs.low:g} to {problem.outputs.high:g}, are too narrow to remove it: "
             "let them reach a little further"
         )
     return table
@@ -170,8 +170,8 @@ def _round(randomizer: Randomizer, epsilon: float, origin: float, bits: int) -> 
         negative = float(-masses[masses < 0].sum()) * math.exp(epsilon)
     if not max(off, negative) <= OPTIONS.tolerance:
         raise NotCertified(
-            f"the randomizer is not {epsilon:g}-DP: made private, its rows are off 1 by {off:.3g}, and negative masses "
-            f"account for {negative:.3g}; rounding accounts for {OPTIONS.tolerance:g} at most; "
+            f"the randomizer is not {epsilon:g}-DP: made private, its rows are off 1 by {off:.3g} and negative masses "
+            f"account for {negative:.3g}, more than the {OPTIONS.tolerance:g} of rounding: "
             "optrand.audit(matrix, epsilon) finds the entries"
         )
     # Rounding alone breaks the sums of rows. The flow that is conserved next restores them in integers.
@@ -233,7 +233,7 @@ def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
         inside = np.full(len(values), isinstance(problem.outputs, Line))
     shared = Counter(values)
     alone = np.array([shared[v] == 1 for v in values])
-    # Cheapest first: columns move alone; then two outputs take out the bias; then columns of one output part.
+    # Cheapest first: columns move alone, then two outputs remove the bias, then columns of one output separate.
     moved = _move_within(problem, columns, inside & alone)
     if moved is not None:
         return moved.table(labels)
@@ -314,7 +314,7 @@ class Completion:
         origin: Fraction = Fraction(0),
         monotone: bool = False,
     ) -> Completion | None:
-        """Return the first completion that is private; None if the allowed outputs are too narrow.
+        """Return the first completion that is private, None if the allowed outputs are too narrow.
 
         Infinite `ends` are chosen here. `labels` and `means`, the right means and the given ones, are measured from the
         origin, which `ends` are not. If it is `monotone`, probabilities do not fall (or do not rise) with the label, so
@@ -333,7 +333,7 @@ class Completion:
         while True:
             more = (1 << doublings) - 1
             wanted = [y + more * lack for y, lack in zip(right, missing, strict=True)]
-            found = cls._sharing(doublings, ends, wanted, scale, ratio, origin)
+            found = cls._with_share(doublings, ends, wanted, scale, ratio, origin)
             if found is not None and found.is_private(ratio) and not (monotone and not found.is_monotone()):
                 return found
             if not doublings:
@@ -341,7 +341,7 @@ class Completion:
             doublings = max(0, doublings - 3)
 
     @classmethod
-    def _sharing(
+    def _with_share(
         cls,
         doublings: int,
         ends: tuple[float, float],

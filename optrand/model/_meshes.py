@@ -1,4 +1,4 @@
-"""Evenly spaced grids of outputs, and how many outputs a tolerance needs ([B23], Algorithm 2 and Lemma 8)."""
+"""Evenly spaced grids of outputs, and the number of outputs for a tolerance ([B23], Algorithm 2 and Lemma 8)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from optrand.model._problem import Grid
 def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
     r"""Return `n` evenly spaced outputs, from the lowest to the highest of debiased randomized response.
 
-    This is FeasibleOutputSet, [B23] Algorithm 2. :func:`mesh_size` says how many outputs a tolerance needs.
+    This is FeasibleOutputSet, [B23] Algorithm 2. :func:`mesh_size` computes the number of outputs for a tolerance.
 
     .. math:: L = y_{\min} - \frac{\sum_y (y - y_{\min})}{R - 1}, \qquad
               U = y_{\max} + \frac{\sum_y (y_{\max} - y)}{R - 1}, \qquad v_i = L + i \, \frac{U - L}{n - 1}
@@ -40,12 +40,12 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
     Raises
     ------
     InvalidInput
-        An `n` that is no integer of at least 2, or outputs that floats cannot hold or tell apart.
+        An `n` that is no integer of at least 2, or outputs that overflow or coincide in floats.
 
     Notes
     -----
-    The two ends alone carry an unbiased randomizer ([B23], Proposition 7; ``docs/mathematics.md``, section 6), for two
-    labels just so. They are computed in rationals for the ratio :math:`R = \mathtt{privacy\_ratio(epsilon)} <
+    The two ends alone carry an unbiased randomizer ([B23], Proposition 7, and ``docs/mathematics.md``, section 6), for
+    two labels without slack. They are computed in rationals for the ratio :math:`R = \mathtt{privacy\_ratio(epsilon)} <
     e^\epsilon` of exact mechanisms and rounded outward: the printed formula, in floats, often gives a grid on which
     none exists. Outputs outside `[L, U]` sometimes do better. Cost ``O(k + n)``.
 
@@ -79,13 +79,13 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
     # linspace may round its last value inward.
     grid[[0, -1]] = low, high
     if (np.diff(grid) <= 0).any():
-        raise InvalidInput(f"{n} values between {low!r} and {high!r} coincide in floats: ask for fewer")
+        raise InvalidInput(f"{n} values between {low!r} and {high!r} coincide in floats: choose fewer")
     return Grid(grid)
 
 
 @suggest_parameters
 def mesh_size(labels: ArrayLike, epsilon: float, tolerance: float, *, lipschitz: float | None = None) -> int:
-    r"""Return how many outputs of :func:`feasible_output_set` lose at most a tolerance.
+    r"""Return the number of outputs of :func:`feasible_output_set` that lose at most a tolerance.
 
     The loss of the optimum on the grid exceeds that of the optimum over the whole interval between the grid's ends by
     at most :math:`K \Delta` if the loss is `K`-Lipschitz in the output ([B23], Lemma 8), and by at most

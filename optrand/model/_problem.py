@@ -96,7 +96,7 @@ class Grid(Value):
         return float(self.values[-1])
 
     def __repr__(self) -> str:
-        """Return one line. Of many values the number and both ends."""
+        """Return one line, with the number and both ends of many values."""
         if self.values.size <= 6:
             return f"Grid({self.values.tolist()})"
         return f"<Grid: {self.values.size} values from {self.low:g} to {self.high:g}>"
@@ -173,7 +173,7 @@ class Problem(Value):
 
     .. math:: \sum_y p_y \Big( E[g(v, y)] + \tfrac{\lambda}{2} (E[v] - y)^2 \Big), \qquad v \sim M(y)
 
-    with :math:`\lambda` = `bias_penalty`. Where it is infinite the penalty is the constraint ``E[v] = y`` for every
+    with :math:`\lambda` = `bias_penalty`. If it is infinite, the penalty is the constraint ``E[v] = y`` for every
     label, those of prior zero included.
 
     Parameters
@@ -254,7 +254,7 @@ class Problem(Value):
 
     def _check_feasible(self) -> None:
         low, high = _unbiased_range(self.labels, self.epsilon)
-        # What falls short by a few roundings of the formula is left to a proof.
+        # A range that is too short by a few roundings of the formula is left to a proof.
         largest = max(abs(low), abs(high))
         slack = 8 * math.ulp(largest) if math.isfinite(largest) else 0.0
         if self.k == 1:
@@ -266,7 +266,7 @@ class Problem(Value):
             if (have > need + slack) if side == "lowest" else (have < need - slack):
                 raise Infeasible(
                     f"the {side} label, {label:g}, cannot be unbiased at epsilon {self.epsilon:g}: the {side} output "
-                    f"is {have:g}; outputs that reach from {low!r} to {high!r} or further would do "
+                    f"is {have:g}, and outputs that reach from {low!r} to {high!r} or further would do "
                     "(optrand.feasible_output_set makes such a grid)"
                 )
 
@@ -337,16 +337,16 @@ class Dual(Value):
     Attributes
     ----------
     alpha : (k,) array
-        Multipliers of ``sum_i M[y, i] = 1``; in units of the loss.
+        Multipliers of ``sum_i M[y, i] = 1``, in units of the loss.
     beta : (k,) array
-        Multipliers of ``E[M(y)] = y`` (or of the definition of the bias, at a finite penalty); loss per unit of the
+        Multipliers of ``E[M(y)] = y`` (or of the definition of the bias, at a finite penalty), in loss per unit of the
         label. Zero if bias is free.
     origin : float
         The output from which `beta` is measured: far from zero, floats hold good multipliers only near the labels.
 
     Notes
     -----
-    Of a minimisation, ``h_y(v) = p_y g(v, y) - alpha_y - beta_y (v - origin)`` is the reduced cost. Any numbers give
+    In a minimisation ``h_y(v) = p_y g(v, y) - alpha_y - beta_y (v - origin)`` is the reduced cost. Any numbers give
     a true bound (:func:`optrand.lower_bound`).
     """
 
@@ -361,7 +361,7 @@ class Dual(Value):
         object.__setattr__(self, "alpha", frozen(frozen(self.alpha) + 0.0))
         object.__setattr__(self, "beta", frozen(frozen(self.beta) + 0.0))
         if self.alpha.ndim != 1 or self.alpha.shape != self.beta.shape:
-            raise InvalidInput("a dual needs two vectors of one length, one entry a label")
+            raise InvalidInput("a dual needs two vectors of one length, one entry per label")
         if not (np.isfinite(self.alpha).all() and np.isfinite(self.beta).all()):
             raise InvalidInput("a dual needs finite multipliers")
 
@@ -402,7 +402,7 @@ def regression(
     loss : Loss or Tabulated
         Squared by default.
     bias_penalty : float
-        0 gives randomized response on bins where outputs may lie anywhere; ``math.inf`` gives unbiased randomizers.
+        0 gives randomized response on bins if outputs may lie anywhere, ``math.inf`` gives unbiased randomizers.
     outputs : None, Line, Interval, Grid or (n,) array
         The real line by default. An array means exactly these values, in any order, that of the columns of a tabulated
         loss.

@@ -63,7 +63,7 @@ class Arcs(Record):
         if ((self.first < 0) | (self.first > self.last) | (self.last >= self.k)).any():
             raise InvalidInput(f"every arc must favour an interval of the labels 0 ... {self.k - 1}")
         if (self.outputs + self.rests != self.outputs).any():
-            raise InvalidInput("rests of arcs are what rounding to a float took from their outputs, not more")
+            raise InvalidInput("rests of arcs are larger than the rounding of their outputs to floats")
 
     @property
     def n(self) -> int:
@@ -76,7 +76,7 @@ class Arcs(Record):
         return offsets
 
     def inside(self, weights: Floats) -> Floats:
-        """Sum of some weights of the labels, shape ``(k,)``, over the interval of each arc."""
+        """Sum some weights of the labels, shape ``(k,)``, over the interval of each arc."""
         sums = np.concatenate(([0.0], np.cumsum(weights)))
         inside: Floats = sums[self.last + 1] - sums[self.first]
         return inside
@@ -103,7 +103,7 @@ class Arcs(Record):
 
 @dataclass(frozen=True, eq=False)
 class Randomizer(Record):
-    """Row-stochastic table in floats: ``matrix[y, i]`` is the probability of output ``i`` where the label is ``y``.
+    """Row-stochastic table in floats: ``matrix[y, i]`` is the probability of output ``i`` for label ``y``.
 
     Construction checks shapes, order and that numbers are finite: :func:`optrand.audit` checks privacy and sums of
     rows.
@@ -162,7 +162,7 @@ class Randomizer(Record):
         return self.columns
 
     def blocks(self) -> Iterator[tuple[Floats, Floats]]:
-        """Return blocks of outputs and their columns of the table. Of arcs the whole of it is never made."""
+        """Yield blocks of outputs and their columns of the table. The whole table of arcs is never made."""
         if self.arcs is None:
             yield self.outputs, self.matrix
             return
@@ -274,9 +274,8 @@ class Randomizer(Record):
 class Staircase:
     """Columns ``(S, v, c)``: output ``v`` with probability ``c E`` for the labels in ``S`` and ``c`` for the others.
 
-    They are the extreme rays of the cone of epsilon-DP columns ([KOV16]; [B23], Appendix B). Sums of them are private
-    whatever their masses are, as long as none is negative (``docs/mathematics.md``, section 1). `members` holds one
-    column for each ``S``.
+    They are the extreme rays of the cone of epsilon-DP columns ([KOV16] and [B23], Appendix B). Sums of them with any
+    masses of at least 0 are private (``docs/mathematics.md``, section 1). `members` holds one column for each ``S``.
     """
 
     members: NDArray[np.bool_]
@@ -407,7 +406,7 @@ class Moments:
     Attributes
     ----------
     biases : (k,) array
-        ``E[M(y)] - y``, in units of the labels; for vectors the length of that difference.
+        ``E[M(y)] - y``, in units of the labels, for vectors the length of that difference.
     variances : (k,) array
         Variance of the released number. For vectors the sum over the coordinates. Infinite if it does not exist.
 
@@ -428,7 +427,7 @@ class Moments:
 
     @property
     def bias(self) -> float:
-        """The largest one, whatever its sign."""
+        """Largest bias in absolute value."""
         return float(np.abs(self.biases).max())
 
     def variance(self, prior: ArrayLike) -> float:
@@ -463,7 +462,7 @@ class LabelRandomizer(Protocol):
         ...
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[Any]:
-        """Draw one output for every label in `values`; of vectors, an axis more."""
+        """Draw one output for every label in `values`, vectors along an additional axis."""
         ...
 
     def moments(self, labels: ArrayLike) -> Moments:

@@ -1,6 +1,6 @@
 """Exact randomizers over finitely many outputs: one table of integers for every kind of column.
 
-A column says how probable one output is as the label increases. It is kept as a step function, by the labels at which
+A column holds the probability of one output for each label. It is stored as a step function, by the labels at which
 its height changes: randomized response and interval columns have at most three steps, a column of a dense table at most
 one per label. All sums over labels are then running sums, and no dense array is needed.
 """
@@ -294,12 +294,12 @@ class Table(Record):
         return tuple([pairs[start:end] for start, end in pairwise(ends)])
 
     def row_sums(self, amounts: Iterable[int]) -> list[int]:
-        """Sum, for each label, of weight times amount over the outputs, in ``O(k + steps)`` operations."""
+        """Sum weight times amount over the outputs, for each label, in ``O(k + steps)`` operations."""
         each = np.array(list(amounts), dtype=object).reshape(self.n)
         return self._sum_up(self.steps.heights * each[self.steps.outputs])
 
     def _sum_up(self, heights: Integers) -> list[int]:
-        """Sum, for each label, of the heights of all steps up to it."""
+        """Sum, for each label, the heights of all steps up to it."""
         changes = np.zeros(self.k, dtype=object)
         np.add.at(changes, self.steps.places, heights)
         sums: list[int] = np.cumsum(changes).tolist()
@@ -454,7 +454,7 @@ class Table(Record):
         return np.array([float(error - bias * bias) for error, bias in pairs])
 
     def arcs(self, ratio: Fraction) -> IntegerArcs | None:
-        """Return the interval columns of one ratio that add up to a multiple of this table, or None without them.
+        """Return the interval columns of one ratio that add up to a multiple of this table, or None if there are none.
 
         Examples
         --------

@@ -52,7 +52,7 @@ NOTHING: Floats = np.zeros(0)
 
 
 class Backend(Protocol):
-    """Solves linear programs."""
+    """Solver of linear programs."""
 
     @property
     def name(self) -> str:
@@ -88,7 +88,7 @@ class Highs:
         return "HiGHS" if self.method == "choose" else f"HiGHS {self.method}"
 
     def run(self, form: Form) -> Result:
-        """Solve a form; HiGHS's row duals are derivatives of the minimum already."""
+        """Solve a form. HiGHS's row duals are derivatives of the minimum already."""
         return self.run_model(highs_model(form.rows, form.low, form.high, cost=form.cost, upper=form.upper))
 
     def run_model(self, model: highspy.Highs) -> Result:
@@ -147,7 +147,7 @@ class Cvxpy:
         import cvxpy
 
         x = cvxpy.Variable(form.cost.size, nonneg=True)
-        # No form here has a row with two limits that differ, which would be of none of these kinds.
+        # No form here has a row with two different limits, which would be of another kind.
         kinds = form.low == form.high, ~np.isfinite(form.low), ~np.isfinite(form.high)
         equal, less, more = map(np.flatnonzero, kinds)
         # Rows with the sign of their dual value. Early versions of cvxpy take no rows that are empty.

@@ -44,7 +44,7 @@ class ProgramCertificate(Proof):
         Largest violation of a row or of a sign, relative to the largest coefficient of the row, rounded up. Of an
         exact table it is 0.
     realised : tuple of (str, float)
-        For each notion of privacy its name and the table's own number, rounded up; empty for points in floats.
+        For each notion of privacy its name and the table's own number, rounded up. Empty for points in floats.
     """
 
     violation: float
@@ -161,7 +161,7 @@ class Answer:
     message : str
         The backend's own words.
     value : float
-        Objective at :attr:`point`; NaN if there is no point, or if the status is infeasible or unbounded.
+        Objective at :attr:`point`. NaN if there is no point, or if the status is infeasible or unbounded.
     point : array
         All variables: the table row by row, and the variables behind it. Empty if there is no point. With a status
         other than optimal it is where the backend stopped.
@@ -184,7 +184,7 @@ class Answer:
 
     @property
     def table(self) -> Floats:
-        """Probabilities ``M[y, o]`` as the backend has them, shape ``(k, n)``; NaN if it has none."""
+        """Probabilities ``M[y, o]`` as the backend has them, shape ``(k, n)``, NaN if it has no table."""
         if not self.point.size:
             return np.full((self.program.k, self.program.n), np.nan)
         return self.point[: self.program.cells].reshape(self.program.k, self.program.n)
@@ -194,12 +194,12 @@ class Answer:
         """Multipliers by the name of their block, each in the block's shape.
 
         A multiplier is the derivative of the optimal value by the right-hand side of its row. In a minimisation it is
-        at most 0 for a row ``<=`` and at least 0 for a row ``>=``; in a maximisation the other way round.
+        at most 0 for a row ``<=`` and at least 0 for a row ``>=``. In a maximisation the signs are reversed.
         """
         return self.program.split_duals(self.multipliers)
 
     def certify(self) -> ProgramCertificate:
-        """Return a proven bound of the optimum from the multipliers, and how far the point is from feasible."""
+        """Return a proven bound of the optimum from the multipliers, and the largest violation at the point."""
         program, limit = self.program, bound(self.program, self.multipliers)
         if math.isnan(self.value):
             reason = f"{self.backend} has no answer, its status is {self.status.value}: {self.message}"

@@ -89,11 +89,11 @@ def find_forced_zeros(program: Model) -> NDArray[np.bool_]:
     [False, True, False, True]
     """
     rows, low, high = program.matrices()
-    # Sums of at most 0. Those of at least 0 are turned round.
+    # Sums of at most 0. Those of at least 0 are negated.
     sums = sparse.csr_array(sparse.vstack([rows[high == 0], -rows[low == 0]]))
     forced = np.zeros(rows.shape[1], dtype=bool)
     while True:
-        # A sum without a negative coefficient has variables of 0 alone; without these, another sum may be of that kind.
+        # A sum without a negative coefficient has variables of 0 alone. Without these, others may be such sums.
         left = sums @ sparse.diags_array(1.0 - forced)
         positive = left[(left < 0).sum(axis=1) == 0]
         found = forced | ((positive > 0).sum(axis=0) > 0)
@@ -154,7 +154,7 @@ def _find_interior(program: Model, forced: NDArray[np.bool_], backend: Backend) 
     parts = [above, below, signs, tops]
     infinite = [np.full(part.shape[0], np.inf) for part in parts]
     form = Form(
-        # A violation costs a thousand times what slack gains.
+        # A unit of violation costs a thousand times the gain of a unit of slack.
         np.concatenate((np.zeros(variables), [-1.0, 1e3])),
         sparse.csr_array(sparse.vstack(parts)),
         np.concatenate((-infinite[0], low[down], np.zeros(variables), -infinite[3])),
@@ -254,8 +254,8 @@ def refine(
 ) -> tuple[list[fmpq], Floats] | None:
     """Return a point and multipliers with smaller errors, or None if no correction was found.
 
-    A backend keeps rows and reduced costs to some 1e-10 and no better, which is much where the optimum is 1e-4, or
-    where each of fifty labels may differ from the next by a factor. A step of iterative refinement solves the program
+    A backend keeps rows and reduced costs to some 1e-10 and no better, which is much if the optimum is 1e-4, or
+    if each of fifty labels may differ from the next by a factor. A step of iterative refinement solves the program
     for the correction of the answer, with residuals of rows and reduced costs scaled up to ordinary numbers, so
     that the backend's errors weigh a billionth in the sum (Gleixner, Steffy and Wolter, INFORMS Journal on Computing
     28, 2016, Algorithm 1).

@@ -42,8 +42,8 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
     table : Table
         Its labels are the program's, its outputs some of the program's.
     multipliers : (rows,) array
-        Derivatives of the optimal value by the right-hand sides. Any multipliers give a valid bound; good ones a tight
-        one.
+        Derivatives of the optimal value by the right-hand sides. Any multipliers give a valid bound, good ones a tight
+        bound.
 
     Raises
     ------
@@ -87,7 +87,7 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
         for block, number, _, residual in self.program.residuals(self._point, self.program.plain):
             if block.violation(residual) > 0:
                 raise InvalidInput(f"the table breaks the row {block.row_names()[number]} of the program")
-        for name, _, kept in self._realised:
+        for name, _, kept in self._measures:
             if not kept:
                 raise InvalidInput(f"the table does not keep {name}: the mechanism would not be private as stated")
 
@@ -103,12 +103,11 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
         return point
 
     @cached_property
-    def _realised(self) -> list[tuple[str, float, bool]]:
+    def _measures(self) -> list[tuple[str, float, bool]]:
         prior = tuple(self.program.prior.tolist())
         names = [type(notion).__name__ for notion in self.program.privacy]
         return [
-            (name, *notion.realised(self.table, prior))
-            for name, notion in zip(names, self.program.privacy, strict=True)
+            (name, *notion.measure(self.table, prior)) for name, notion in zip(names, self.program.privacy, strict=True)
         ]
 
     def certify(self) -> ProgramCertificate:
@@ -126,7 +125,7 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
             )
         # Variables behind the table have no cost.
         value = exact_cost(self.program.cost[: len(self._point)], self._point)
-        realised = tuple((name, number) for name, number, _ in self._realised)
+        realised = tuple((name, number) for name, number, _ in self._measures)
         return ProgramCertificate.of(self.program, value, bound(self.program, self.multipliers), realised=realised)
 
     @property
@@ -153,7 +152,7 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read a file's bytes, which must be canonical; else as for any mechanism.
+        """Read a file's bytes, which must be canonical, and otherwise as for any mechanism.
 
         Raises
         ------
@@ -225,7 +224,7 @@ def load(path: str | PathLike[str]) -> Mechanism | ProgramMechanism:
     InvalidInput
         No path.
     OSError
-        The file cannot be read; the message names a near one.
+        The file cannot be read. The message names a similar one.
     """
     expect(path, (str, PathLike), "path", "the path of a file of Mechanism.save")
     file = Path(path)

@@ -58,7 +58,7 @@ class Privacy(Constraint, Protocol):
         """Count the coefficients of the rows, before they are built."""
         ...
 
-    def realised(self, table: Table, prior: Prior, /) -> tuple[float, bool]:
+    def measure(self, table: Table, prior: Prior, /) -> tuple[float, bool]:
         """Measure a table: the notion's own number, rounded up, and whether the table keeps it, decided exactly."""
         ...
 
@@ -70,7 +70,7 @@ class Pairwise(Privacy):
     Parameters
     ----------
     epsilons : (k, k) array
-        At least 0, in nats, zeros on the diagonal; infinite for pairs that need not be protected from each other.
+        At least 0, in nats, zeros on the diagonal, infinite for pairs that need not be protected from each other.
 
     Raises
     ------
@@ -117,7 +117,7 @@ class Pairwise(Privacy):
     def rows(self, size: Size) -> list[Rows]:
         return [_pair_rows(size, *self.pairs(size.k))]
 
-    def realised(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
+    def measure(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
         """Return the largest share of its epsilon that a pair of labels uses, and whether that is at most 1."""
         shares, kept = [0.0], True
         for y, z, epsilon in zip(*self.pairs(table.k), strict=True):
@@ -200,7 +200,7 @@ class Pure(_Budgeted):
         below: list[Entry] = [(cells, cells, 1.0, 0.0), (cells, floors, -1.0, self.epsilon)]
         return [Rows.of(name, Sense.LESS, each, 0.0, *axes) for name, each in (("floor", above), ("privacy", below))]
 
-    def realised(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
+    def measure(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
         """Return the table's epsilon, and whether it is at most the stated one."""
         ratio = table.largest_ratio
         return math.inf if ratio is None else log_above(ratio), is_at_most_exp(ratio, self.epsilon)
@@ -238,7 +238,7 @@ def Metric(labels: ArrayLike, epsilon_per_unit: float, *, neighbours: bool = Tru
     if widest > MAX_EPSILON:
         raise InvalidInput(
             f"epsilon_per_unit is {rate:g}, so that two labels have an epsilon of {widest:g}: expected at most "
-            f"{MAX_EPSILON:g}, beyond which exp(epsilon) overflows; Pairwise takes infinity for such pairs"
+            f"{MAX_EPSILON:g}, beyond which exp(epsilon) overflows (Pairwise takes infinity for such pairs)"
         )
     return Pairwise(epsilons)
 
@@ -311,7 +311,7 @@ class Approximate(_Budgeted):
             Rows.of("delta", Sense.LESS, sums, self.delta, names),
         ]
 
-    def realised(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
+    def measure(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
         """Return the table's delta at the stated epsilon, and whether it is at most the stated one."""
         # A smaller ratio only raises the excess.
         delta = table.excess(exp_bracket(self.epsilon)[0])
@@ -345,7 +345,7 @@ class MaximalLeakage(_Budgeted):
             Rows.of("leakage", Sense.LESS, total, 1.0, ("0",), bound_power=self.epsilon),
         ]
 
-    def realised(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
+    def measure(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
         """Return the table's maximal leakage in nats, and whether it is at most the stated one."""
         return log_above(table.leakage), is_at_most_exp(table.leakage, self.epsilon)
 
@@ -373,7 +373,7 @@ class PointwiseMaximalLeakage(_Budgeted):
         entries: list[Entry] = [(cells, cells, 1.0, 0.0), (cells, others, -size.prior[:, np.newaxis], self.epsilon)]
         return [Rows.of("leakage", Sense.LESS, entries, 0.0, size.label_names, size.output_names)]
 
-    def realised(self, table: Table, prior: Prior, /) -> tuple[float, bool]:
+    def measure(self, table: Table, prior: Prior, /) -> tuple[float, bool]:
         """Return the table's pointwise maximal leakage in nats, and whether it is at most the stated one."""
         ratio = table.pointwise_leakage([Fraction(p) for p in prior])
         return log_above(ratio), is_at_most_exp(ratio, self.epsilon)
@@ -436,7 +436,7 @@ class ProbabilityAtMost(Constraint):
     Parameters
     ----------
     bound : float or (n,) array
-        From 0 to 1; 1 imposes nothing.
+        From 0 to 1, which imposes nothing.
     """
 
     bound: Floats

@@ -146,7 +146,7 @@ class Program(Model):
             )
             raise InvalidInput(
                 f"the rows of {name} for {k:,} labels and {n:,} outputs have {most:,} coefficients, some "
-                f"{32 * most / 1e9:,.1f} GB; at most {largest:,} are built: {smaller}"
+                f"{32 * most / 1e9:,.1f} GB, above the limit of {largest:,}: {smaller}"
             )
 
     def _build(self) -> None:
@@ -334,9 +334,7 @@ def _check_parts(parts: object, name: str, example: str) -> tuple[Any, ...]:
 
 def _check_increasing(numbers: Floats, name: str) -> Floats:
     if (np.diff(numbers) <= 0).any():
-        raise InvalidInput(
-            f"{name} of a program must strictly increase: sort them, and what belongs to each of them (prior, loss)"
-        )
+        raise InvalidInput(f"{name} of a program must strictly increase: sort them, and the prior and loss with them")
     return numbers
 
 
@@ -363,11 +361,11 @@ def lp1(prior: ArrayLike, epsilon: float, *, form: str = "pairwise") -> Program:
     epsilon : float
         In nats.
     form : str
-        ``"pairwise"``, as printed, or ``"floor"``; see :class:`~optrand.programs.Pure`.
+        ``"pairwise"``, as printed, or ``"floor"``. See :class:`~optrand.programs.Pure`.
 
     Notes
     -----
-    The printed form has ``K**2 (K - 1)`` rows of privacy: of 40 classes HiGHS found no end within a minute, where
+    The printed form has ``K**2 (K - 1)`` rows of privacy. With 40 classes HiGHS does not finish within a minute, while
     ``form="floor"``, which has the same tables, takes a second.
 
     Examples

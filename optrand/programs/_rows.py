@@ -159,7 +159,7 @@ class Rows:
         return -none if self.sense is Sense.LESS else bound, none if self.sense is Sense.GREATER else bound
 
     def violation(self, residual: fmpq) -> fmpq:
-        """Return by how much a row of some residual (left side less right side) is broken. At most 0 if it holds."""
+        """Return the violation of a row with this residual (left side less right side), at most 0 if it holds."""
         if self.sense is Sense.EQUAL:
             return abs(residual)
         return residual if self.sense is Sense.LESS else -residual
@@ -264,7 +264,7 @@ class Model:
                 yield block, number, entries, sum((a * point[j] for j, a in entries), fmpq(0)) - limit
 
     def slacks(self, point: Sequence[fmpq]) -> list[fmpq]:
-        """Return how far each row is from its limit at a point, exactly: below 0 if it is broken, 0 for equations."""
+        """Return the exact slack of each row at a point: below 0 if it is violated, 0 for equations."""
         signs = {Sense.LESS: -1, Sense.EQUAL: 0, Sense.GREATER: 1}
         return [signs[block.sense] * residual for block, _, _, residual in self.residuals(point)]
 

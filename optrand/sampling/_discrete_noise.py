@@ -118,7 +118,7 @@ def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | Non
 
     With the scale ``t / s``: a uniform ``u < t``, kept with probability ``exp(-u / t)``, plus ``t`` times a geometric
     number of successes of probability ``exp(-1)``, has ``Pr[x]`` proportional to ``exp(-x / t)``. Divided by ``s`` and
-    rounded down it has ratio ``exp(-s / t)`` ([CKS20], Algorithms 1 and 2). Three to ten microseconds a draw.
+    rounded down it has ratio ``exp(-s / t)`` ([CKS20], Algorithms 1 and 2). Three to ten microseconds per draw.
 
     Examples
     --------

@@ -150,7 +150,7 @@ class Thresholds:
         bits = min(width, 62 - (sum(weights.masses) // table.total).bit_length())
         scaled = ((mass << bits) // table.total for mass in accumulate(weights.masses, initial=0))
         edges = np.append(np.fromiter(scaled, np.int64, size + 1), np.iinfo(np.int64).max)
-        # A row is its levels, one after the other: their lengths, where each begins in the row, and how far it is from
+        # A row is its levels, one after another: their lengths, the position of each in the row, and the distance from
         # there to its place among all edges.
         lengths = edges[weights.stops] - edges[weights.starts]
         lows = np.cumsum(lengths, axis=1) - lengths
@@ -252,7 +252,7 @@ DENSE = 1 << 18
 """Largest number of entries of a table that is always written out, even if it has few steps.
 
 Rows that are written out are drawn from faster, by a third for interval columns and by more for others, but take about
-half a microsecond and thirty bytes an entry. At this size that is a tenth of a second, which a million draws repay.
+half a microsecond and thirty bytes per entry. At this size that is a tenth of a second, which a million draws repay.
 """
 
 

@@ -1,4 +1,4 @@
-"""Sources of random words: the operating system, a key and the id of a record, or a seed; exact uniform integers.
+"""Sources of random words: the operating system, a key and the id of a record, or a seed, and exact uniform integers.
 
 The operating system's source keeps no words for later: a buffer would be copied by a fork, and two processes would
 release noise drawn from the same words.
@@ -143,7 +143,7 @@ def _derive(key: bytes, *fields: str) -> bytes:
     try:
         encoded = [version, *(field.encode("utf-8") for field in fields)]
     except UnicodeEncodeError:
-        raise InvalidInput("a name that a key is derived for is no valid Unicode text: rename it") from None
+        raise InvalidInput("a name from which a key is derived is not valid Unicode text: rename it") from None
     # With the lengths before them no two lists of fields give the same bytes.
     info = b"".join(struct.pack("<Q", len(field)) + field for field in encoded)
     return HKDF(algorithm=hashes.SHA256(), length=KEY_BYTES, salt=None, info=info).derive(check_key(key))
@@ -293,7 +293,7 @@ def check_ids(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _secret() -> InvalidInput:
-    return InvalidInput("an object that holds a key is not copied or pickled: send the key itself, on a safe way")
+    return InvalidInput("an object that holds a key is not copied or pickled: send the key itself, over a safe channel")
 
 
 def check_width(source: EntropySource | RecordEntropy) -> int:

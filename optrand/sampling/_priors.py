@@ -5,7 +5,7 @@ rational number that the float epsilon is.
 
 A prior without zeros is the posterior mean of every count under the noise that was added, which is post-processing. The
 counts are taken as draws from one distribution, constant on the bins :math:`\{0\}, \{1\}, \{2, 3\}, \{4, \ldots, 7\},
-\ldots`, whose masses are fitted to all noisy counts at once (empirical Bayes; ``docs/mathematics.md``, section 17).
+\ldots`, whose masses are fitted to all noisy counts at once (empirical Bayes, ``docs/mathematics.md``, section 17).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PRIOR_SHARE = 1 / 20
 """Largest default share of the budget for the prior.
 
 The loss of the labels grows about like ``epsilon_2**-2``, so a share ``s`` multiplies it by ``(1 - s)**-2`` or a little
-more. On the weeks-worked labels (k = 53; epsilon 0.3, 1 and 3; 1,000 and 20,000 rows) a share of 1/20 cost 11 to 29 %
+more. On the weeks-worked labels (k = 53, epsilon 0.3, 1 or 3, 1,000 or 20,000 rows) a share of 1/20 cost 11 to 29 %
 of the optimum that knows the prior, 1/10 23 to 43 % and 1/5 54 to 90 %. A uniform prior, which costs no budget, cost 0
 to 27 %.
 """
@@ -67,7 +67,7 @@ def split_at(epsilon: float, prior_epsilon: float) -> BudgetSplit:
 
 
 def split_budget(epsilon: float, k: int, n: int) -> BudgetSplit:
-    """Split of the budget `epsilon` for `k` labels and `n` rows, both public ([B23], Appendix C, with a ceiling).
+    """Split the budget `epsilon` for `k` labels and `n` rows, both public ([B23], Appendix C, with a ceiling).
 
     ``epsilon_1 = min(sqrt(k / n), epsilon / 20)`` and ``epsilon_2 = epsilon - epsilon_1``, rounded down so that the
     decimals of the two never add up to more than that of `epsilon`. Without the ceiling, :data:`PRIOR_SHARE`, the prior
@@ -184,7 +184,7 @@ def smoothed_prior(estimate: EstimatedPrior, rows: int) -> Floats:
               m_y = E[c_y \mid x_y], \quad \lambda = 10^{-6}
 
     It is uniform if no noisy count is above zero. That counts were clipped at zero loses nothing
-    (``docs/mathematics.md``, section 17). Cost ``O(k log(rows))`` a round.
+    (``docs/mathematics.md``, section 17). Cost ``O(k log(rows))`` per round.
     """
     if rows < 1:
         raise InvalidInput(f"cannot smooth a histogram of {rows} row(s): expected at least one")

@@ -1,7 +1,7 @@
 r"""Unbiased randomized rounding (URR in [B23]): a number becomes one of the two knots around it, right on average.
 
 The mean is the value :math:`x`, the variance :math:`(x - t_i)(t_{i+1} - x)` between the knots :math:`t_i \leq x \leq
-t_{i+1}` ([B23], Section 3.1; ``docs/mathematics.md``, Proposition 18).
+t_{i+1}` ([B23], Section 3.1, and ``docs/mathematics.md``, Proposition 18).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
     -----
     The probability is exactly that of the floats as rational numbers: a random word is compared in floats if it is
     further from the probability than any rounding error, otherwise (once in about ``2**49`` values) in integers of any
-    size. Cost ``O(log n)`` a value. Temporary memory does not grow with their number.
+    size. Cost ``O(log n)`` per value. Temporary memory does not grow with their number.
 
     Rounding alone is not private: it is the first half of a :class:`~optrand.studies.ContinuousMechanism`.
 

@@ -58,7 +58,7 @@ def noise_rate(states: int | TriggerStates, epsilon: float) -> float:
     ----------
     states : int or TriggerStates
     epsilon : float
-        In nats; infinite for none.
+        In nats, infinite for no noise.
 
     Notes
     -----
@@ -85,7 +85,7 @@ def capacity(states: int | TriggerStates, epsilon: float) -> float:
     ----------
     states : int or TriggerStates
     epsilon : float
-        In nats; infinite for none.
+        In nats, infinite for no noise.
 
     Notes
     -----
@@ -128,7 +128,7 @@ def channel_capacity(matrix: ArrayLike, *, gap: float = GAP) -> float:
     """
     table = rectangular(matrix, "the channel", np.float64)
     if table.ndim != 2 or not table.size or not np.isfinite(table).all() or (table < 0).any():
-        raise InvalidInput("a channel is a table of probabilities, one row an input")
+        raise InvalidInput("a channel is a table of probabilities, one row per input")
     if (np.abs(table.sum(axis=1) - 1) > 1e-9).any():
         raise InvalidInput("rows of a channel sum to 1: divide them by their sums")
     width = check_real(gap, "gap")
@@ -141,7 +141,7 @@ def bound_capacity(table: Floats, gap: float = 0.0, *, limit: float = math.nan, 
     """Run the algorithm of Blahut and Arimoto until its bounds are within a gap or on one side of a limit.
 
     Steps are longer by the reciprocal of the largest total variation of two rows: the factor by which the channel
-    contracts the distance of two distributions. Return the upper bound, which is rounded up; `inputs` is the
+    contracts the distance of two distributions. Return the upper bound, rounded up. `inputs` is the
     distribution to begin with, by default uniform.
     """
     found = np.full(table.shape[0], 1 / table.shape[0]) if inputs is None else inputs
@@ -232,7 +232,7 @@ class BestRandomizer:
 
     def __str__(self) -> str:
         return (
-            f"expected utility at least {shown_below(self.lower, 8)}, of any at most {shown_above(self.upper, 8)}; "
+            f"expected utility at least {shown_below(self.lower, 8)} (of any at most {shown_above(self.upper, 8)}), "
             f"epsilon {shown_above(self.epsilon, 6)}, capacity {shown_above(self.capacity, 6)} bits"
         )
 
@@ -251,7 +251,7 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
     epsilon : float
         Privacy budget in nats.
     capacity : float
-        Largest allowed channel capacity in bits, above 0; infinite for no limit.
+        Largest allowed channel capacity in bits, above 0, infinite for no limit.
 
     Returns
     -------
@@ -269,13 +269,12 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
     States with the same utilities are one, and so are outputs: averaging over them keeps privacy and utility, and does
     not raise the capacity. If outputs are states, and only the true one has a utility, equal for all states, the
     optimum is RRWithPrior. Without a capacity, or if the optimum keeps within it, it is certified like any other.
-    Otherwise a cone program finds it, up to :data:`LARGEST` entries. For larger tables
-    epsilon is lowered until the capacity is met, as in the published algorithm; :attr:`BestRandomizer.upper` bounds the
-    utility that this loses.
+    Otherwise a cone program finds it, up to :data:`LARGEST` entries. For larger tables epsilon is lowered
+    until the capacity is met, as in the published algorithm, and :attr:`BestRandomizer.upper` bounds the loss.
 
     Examples
     --------
-    Only the first of three states is rare. How many bits are its report worth?
+    Only the first of three states is rare. The utility counts correct reports.
 
     >>> found = best(np.eye(3), [0.2, 0.4, 0.4], 2.0)
     >>> f"{found.lower:.6f}", found.gap < 1e-9, f"{found.capacity:.4f}"
@@ -289,7 +288,7 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
         raise InvalidInput(f"utility has {worth.shape[0]} rows and prior {shares.size} entries, expected one each")
     limit = math.inf if capacity == math.inf else check_real(capacity, "capacity")
     if limit <= 0:
-        raise InvalidInput(f"capacity is {limit}, expected bits above 0: no bits are any constant output")
+        raise InvalidInput(f"capacity is {limit}, expected bits above 0: at 0 bits every output is a constant")
     rows, kinds = _kinds(worth)
     columns = _kinds(worth[rows].T)[0]
     weights = np.array([math.fsum(shares[kinds == kind]) for kind in range(rows.size)])
@@ -316,7 +315,7 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
 def _table(given: ArrayLike) -> Floats:
     table = rectangular(given, "utility").astype(np.float64)
     if table.ndim != 2 or not table.size or not np.isfinite(table).all():
-        raise InvalidInput(f"utility has shape {table.shape}, expected finite numbers: one row a state")
+        raise InvalidInput(f"utility has shape {table.shape}, expected finite numbers: one row per state")
     return table + 0.0
 
 
@@ -399,7 +398,7 @@ def bound_utility(worth: Floats, epsilon: float, capacity: float, cut: Floats, m
 
 
 def _solve_cones(worth: Floats, ratio: float, capacity: float) -> tuple[Floats, Floats, float]:
-    """Solve the cone program. Return a table with entries above 0, inputs, and the price of a bit."""
+    """Solve the cone program. Return a table with entries above 0, inputs, and the multiplier of the capacity."""
     import cvxpy
 
     # Utilities in units of the largest one, so that the engine's tolerances are relative.

@@ -60,12 +60,12 @@ class TriggerStates(Sequence[State]):
 
     @cached_property
     def size(self) -> int:
-        """Number of states, of any size; ``len`` takes no more than the machine can index."""
+        """Number of states, of any size. ``len`` is limited to ``sys.maxsize``."""
         return self._completions[0][self.max_reports][0]
 
     @cached_property
     def _completions(self) -> list[list[list[int]]]:
-        """Ways to fill the cells from one on, by the reports that are left and those that its datum has had."""
+        """Number of ways to fill the cells from each one on, by reports left and reports that its datum has had."""
         most = self.max_reports
         table = [[[1] * (most + 1)] * (most + 1)]
         for datum, window in reversed(self._cells):
@@ -145,9 +145,9 @@ def trigger_states(
     windows : int or sequence of int
         Number of reporting windows, of every trigger datum or of each.
     data_cardinality : int, optional
-        Number of trigger data; not needed if `windows` lists them.
+        Number of trigger data, not needed if `windows` lists them.
     limits : int or sequence of int, optional
-        Largest number of reports of every trigger datum, or of each (its summary buckets); `max_reports` by default.
+        Largest number of reports of every trigger datum, or of each (its summary buckets), `max_reports` by default.
 
     Returns
     -------
