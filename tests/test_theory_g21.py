@@ -25,7 +25,14 @@ from optrand.theory.g21.lower_bounds import (
     lose_population,
     resampled_delta,
 )
-from optrand.theory.g21.response import best_subset, bounds, counting, kept_labels, stages_cost_epsilon_once, top_k_rows
+from optrand.theory.g21.response import (
+    best_subset,
+    bounds,
+    kept_labels,
+    predict_by_counts,
+    stages_cost_epsilon_once,
+    top_k_rows,
+)
 
 
 def test_whatever_the_multipliers_nothing_exceeds_the_bounds() -> None:
@@ -38,7 +45,7 @@ def test_whatever_the_multipliers_nothing_exceeds_the_bounds() -> None:
 
 def test_a_label_that_is_asked_twice_of_all_labels_costs_epsilon_twice() -> None:
     """The second prior is 1/3 and 2/3, of which randomized response at E = 5 keeps both."""
-    sides = stages_cost_epsilon_once(k=2, epsilon=math.log(5), stages=((0,), (0,)), model=counting)
+    sides = stages_cost_epsilon_once(k=2, epsilon=math.log(5), stages=((0,), (0,)), model=predict_by_counts)
     assert float(sides.left) == pytest.approx(25, rel=1e-14)
 
 

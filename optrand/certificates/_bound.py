@@ -145,10 +145,10 @@ FLINT = RLock()
 def lower_bound(problem: Problem, dual: Dual) -> float:
     """Compute a lower bound of the loss of every epsilon-DP randomizer of a problem from any multipliers, rounded down.
 
-    It is that of the minimisation (for classification: minus the probability of a correct output), and at most one
-    float below the bound of Theorem 3, unless that needs more than :data:`MOST_BITS` binary digits (it is zero, and a
-    sum of irrational numbers): then it is the best so far.
-    Multipliers that prove nothing give ``-inf``, such as a `beta` other than zero for a label whose bias is free.
+    It is that of the minimisation (for classification minus the probability of a correct output), and at most one float
+    below the bound of Theorem 3. If that needs more than :data:`MOST_BITS` binary digits (it is zero, and a sum of
+    irrational numbers), the best bound so far is returned. Multipliers that prove nothing, such as a `beta` other
+    than zero for a label whose bias is free, have the bound ``-inf``.
 
     Cost ``O(k log k)`` for ``k`` labels off a grid, ``O(k log n + n)`` on one of ``n`` values, ``O(k + n)`` for
     classification, and ``O(k n)`` for a loss other than squared, absolute and Poisson log.
@@ -212,7 +212,7 @@ def _enclose_least(numbers: Iterable[arb]) -> Enclosure:
     """Enclose the least of some numbers, from below by ``-inf`` if one of them is not finite."""
     low, high = INFINITY, INFINITY
     for number in numbers:
-        # False of balls that may be smaller, and of those that are not finite.
+        # False for balls that may be smaller, and of those that are not finite.
         if not number >= low:
             low, high = number.lower(), number.upper()
             if not number.is_finite():

@@ -370,7 +370,7 @@ def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactC
 
 
 def _spanning_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[tuple[int, int]] | None:
-    """Return the inner nodes and the columns that make them right, each before the node at the other end of its column.
+    """Return inner nodes and the columns that correct them, each before the node at the other end of its column.
 
     The tree has the largest mass, with node ``k`` for node 0. None if the movable columns do not reach all nodes.
     """

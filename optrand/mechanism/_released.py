@@ -13,7 +13,7 @@ from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 
 Drawn = list[tuple[Mechanism, ArrayLike]]
-"""Mechanisms, and which released labels each has drawn, as its outputs."""
+"""Mechanisms, each with the released labels that it has drawn, as its outputs."""
 
 
 class Released(ABC):
@@ -30,7 +30,7 @@ class Released(ABC):
 
     @abstractmethod
     def by_row(self, released: ArrayLike, groups: Any = None) -> tuple[list[Mechanism], NDArray[np.intp], Floats]:
-        """Return the mechanisms, which of them drew each row, and the rows' outputs, NaN for missing labels.
+        """Return the mechanisms, the index of each row's mechanism, and the rows' outputs, NaN for missing labels.
 
         `released` holds values of all rows of the release, or of some. For a release by groups, `groups` is their
         column, or an object that has their columns by name. Unknown groups, or groups of a release without them, are

@@ -47,7 +47,7 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
     The two ends alone carry an unbiased randomizer ([B23], Proposition 7, and ``docs/mathematics.md``, section 6), for
     two labels without slack. They are computed in rationals for the ratio :math:`R = \mathtt{privacy\_ratio(epsilon)} <
     e^\epsilon` of exact mechanisms and rounded outward: the printed formula, in floats, often gives a grid on which
-    none exists. Outputs outside `[L, U]` sometimes do better. Cost ``O(k + n)``.
+    none exists. Outputs outside `[L, U]` sometimes have a lower loss. Cost ``O(k + n)``.
 
     Examples
     --------

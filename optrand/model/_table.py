@@ -449,7 +449,7 @@ class Table(Record):
 
     @property
     def variances(self) -> Floats:
-        """Variance of the output of each label, correctly rounded up to one rounding."""
+        """Variance of the output of each label, correct to within one rounding."""
         pairs = zip(self.squared_errors, self.biases, strict=True)
         return np.array([float(error - bias * bias) for error, bias in pairs])
 

@@ -232,7 +232,7 @@ def _all_slacks(program: Model, point: Point, rows: Sequence[fmpq]) -> Point:
 
 
 def _mixture(near: Point, slacks: Sequence[fmpq], inside: Point, inner_slacks: Sequence[fmpq]) -> Point:
-    """Return the point nearest to the first, on the way to the inner one, that has no negative slack."""
+    """Return the point nearest to the first, on the segment to the inner one, that has no negative slack."""
     least = fmpq(0)
     for outer, inner in zip(slacks, inner_slacks, strict=True):
         if inner < 0 or (outer < 0 and inner == 0):
@@ -241,7 +241,7 @@ def _mixture(near: Point, slacks: Sequence[fmpq], inside: Point, inner_slacks: S
                 "or relax a row a little, and subtract a constant from labels and outputs that are far from 0"
             )
         if outer < 0:
-            # Slacks are linear on the way: this one is 0 at that share of it.
+            # Slacks are linear on the segment: this one is 0 at that share of it.
             least = max(least, -outer / (inner - outer))
     # A few digits keep the integers of the table short.
     digits = 1 << (int(least.q).bit_length() - int(least.p).bit_length() + 12)
@@ -254,7 +254,7 @@ def refine(
 ) -> tuple[list[fmpq], Floats] | None:
     """Return a point and multipliers with smaller errors, or None if no correction was found.
 
-    A backend keeps rows and reduced costs to some 1e-10 and no better, which is much if the optimum is 1e-4, or
+    A backend keeps rows and reduced costs to some 1e-10 and no better, too little if the optimum is 1e-4, or
     if each of fifty labels may differ from the next by a factor. A step of iterative refinement solves the program
     for the correction of the answer, with residuals of rows and reduced costs scaled up to ordinary numbers, so
     that the backend's errors weigh a billionth in the sum (Gleixner, Steffy and Wolter, INFORMS Journal on Computing

@@ -451,7 +451,7 @@ def split_blocks(size: int) -> Iterator[slice]:
 
 
 def check_numbers(values: ArrayLike) -> NDArray[Any]:
-    """Return private values as an array of any shape, floats of fewer digits as :func:`as_doubles`."""
+    """Return private values as an array of any shape, narrow floats as by :func:`as_doubles`."""
     array = rectangular(values, "values")
     if array.size and (array.dtype.kind not in "iuf" or array.dtype.itemsize > np.float64().itemsize):
         raise InvalidInput(

@@ -60,7 +60,7 @@ def split_at(epsilon: float, prior_epsilon: float) -> BudgetSplit:
     whole, part = check_epsilon(epsilon), check_epsilon(prior_epsilon, "prior epsilon")
     if part >= whole:
         raise InvalidInput(
-            f"prior epsilon is {part:g} of a budget of {whole:g}: nothing is left for the labels, give it less"
+            f"prior epsilon is {part:g} of a budget of {whole:g}: nothing is left for the labels, lower it"
         )
     rest = decimal_below(decimal_value(whole) - decimal_value(part))
     return BudgetSplit(part, check_epsilon(rest, "the rest for the labels"))

@@ -43,7 +43,7 @@ TOLERANCE = Tolerances()
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two numbers, claimed `alike`, or the left one at most the right one.
+    """Two numbers, claimed to be equal if `alike`, and otherwise the left one to be at most the right one.
 
     Floats may differ by `tolerance`, a share of the larger side. A comparison is `exact` if neither a float nor a
     tolerance is involved.
@@ -88,7 +88,7 @@ def at_most(left: Any, right: Any, *, tolerance: float = 0.0) -> Comparison:
     Returns
     -------
     Comparison
-        That of the numbers, or of the pair which fails or comes nearest to failing.
+        That of the numbers, or of the pair that fails or comes nearest to failing.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class Draws:
     draw: Callable[[random.Random], Any]
 
     def __call__(self, times: int = 1) -> list[Any]:
-        """List them, or `times` as many."""
+        """List the instances, or `times` as many."""
         return [self.draw(random.Random(number)) for number in range(self.count * times)]  # noqa: S311
 
 
@@ -331,7 +331,7 @@ class Case:
 
     @property
     def instance(self) -> str:
-        """The instance as text. The fields of one object stand for themselves."""
+        """Instance as text, that of an object by its fields alone."""
         text = write_value(self.given)
         return text[text.index("(") + 1 : -1] if is_dataclass(self.given) else text
 

@@ -32,7 +32,7 @@ Table = Any
 """Fractions, integers or truth values in an array, of objects to NumPy and to type checkers."""
 
 RATIOS = tuple(map(Fraction, ("2", "11/10", "272/100", "1000001/1000000", "3000", "235385266837019985")))
-"""Privacy ratios ``E = exp(epsilon)``, up to about ``exp(40)``: a claim about epsilon, exactly, is one about ``E``."""
+"""Privacy ratios ``E = exp(epsilon)``, up to about ``exp(40)``: claims about epsilon are exact as ones about ``E``."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def shares(weights: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
 
 
 def total(numbers: Iterable[Fraction]) -> Fraction:
-    """Return the sum of fractions, a fraction even of no numbers."""
+    """Return the sum of fractions, a fraction even for no numbers."""
     return sum(numbers, Fraction(0))
 
 

@@ -81,7 +81,7 @@ MESHES = *optima.meshes(4, 4), [{"setting": Setting(optima.THREE, shares((1, 1, 
 
 @lru_cache(maxsize=1_000)
 def _absolute_excess(setting: Setting, n: int) -> F:
-    """Return the loss above the interval's, where the loss is piecewise linear and ends and labels suffice."""
+    """Return the excess of a grid's absolute loss over the interval's, for which ends and labels suffice as outputs."""
     everywhere = sorted({*optima.response_ends(setting.labels, setting.ratio), *setting.labels})
     return (
         optima.least_on_mesh(setting, n, optima.absolute) - optima.best_on_grid(setting, everywhere, optima.absolute)[0]
@@ -118,7 +118,7 @@ def loss_grows_by_less(setting: Setting, n: int, share: F = F(1)) -> Comparison:
     given="halved squared loss, grids of Algorithm 2, exact optima",
 )
 @corrected("It does not grow as the mesh is halved: the new grid holds the old one.", more=lambda n: n - 1)
-@false("It gets smaller as the mesh is halved.", more=lambda n: n - 1, strict=F(1, 10**12))
+@false("It shrinks as the mesh is halved.", more=lambda n: n - 1, strict=F(1, 10**12))
 def finer_is_better(setting: Setting, n: int, more: Callable[[int], int] = lambda _: 1, strict: F = F(0)) -> Comparison:
     """The least loss on a grid does not grow as its mesh is made smaller, by one more output."""
     return at_most(optima.least_on_mesh(setting, n + more(n)) * (1 + strict), optima.least_on_mesh(setting, n))
@@ -236,7 +236,7 @@ def prior_is_private(counts: Counts, moved: Counts, epsilon: float, power: int =
 
 
 def _lose_labels(first: float, epsilon: float) -> float:
-    """Return the expected loss of two labels, which leave the prior unused, after its budget is spent."""
+    """Return the expected loss of two labels, whose randomizer needs no prior, after the prior's budget is spent."""
     gain = math.expm1(epsilon - first)
     return (gain + 1) / gain**2 / 2
 

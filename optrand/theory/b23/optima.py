@@ -228,9 +228,9 @@ coefficients below 10^110 (Cramer's rule, labels and priors as drawn here): beyo
 def absolute_infimum(setting: Setting) -> F:
     """Return the infimum of absolute losses of unbiased randomizers on the line.
 
-    Convex, it gains nothing from outputs between two labels. An output at distance `d` beyond the last label, of mass
-    `c`, is to the rows and to the loss the same as mass `c` at that label and a moment ``c d`` beside it. A moment
-    without mass is an output at infinity.
+    Being convex, the loss gains nothing from outputs between two labels. An output at distance `d` beyond the last
+    label, of mass `c`, has the same part in the rows and the loss as mass `c` at that label and a moment ``c d`` beside
+    it. A moment without mass is an output at infinity.
     """
     members = sets(setting.k)
     costs, columns = price_columns(setting, product(members, setting.labels), absolute)

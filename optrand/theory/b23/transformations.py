@@ -59,7 +59,7 @@ class Channel:
 
     @cached_property
     def best(self) -> list[Column]:
-        """The columns of :func:`improve`, with all that an interior-point method leaves of unused ones."""
+        """Columns of :func:`improve`, with the small masses that an interior-point method leaves to unused ones."""
         return improve(self.staircase)
 
     @cached_property
@@ -96,9 +96,9 @@ def staircases(column: Sequence[F], ratio: F) -> list[tuple[Members, F]]:
 
 
 def move_forward(columns: Sequence[Column]) -> list[Column]:
-    """Return columns of one output with the same sum, in which labels leave before one that all favour and join after.
+    """Replace columns of one output by ones with the same sum, whose sets of labels move forward.
 
-    If no label is favoured by all, they are put in order.
+    Labels before the one that all favour leave, and later ones join. If there is no such label, columns are sorted.
     """
     masses, k = [F(column.mass) for column in columns], len(columns[0].members)
     favoured = [dot(masses, [column.members[y] for column in columns]) for y in range(k)]
@@ -156,7 +156,7 @@ def any_randomizer(draw: Random, setting: Setting) -> Channel:
 
 
 def _spread(before: Channel, after: Channel, tolerance: float = 0.0) -> Any:
-    """Return how far sums of rows are from 1, how far means move, and how much an expected excess over a place grows.
+    """Return the largest error of a row's sum, move of a mean, and growth of an expected excess over a place.
 
     Means and excesses are shares of the range of the outputs. No convex loss grows if no excess does.
     """
@@ -235,7 +235,7 @@ def labels_weigh(labels: Row, outputs: Row, by: Callable[[Row, Row], Row] = lamb
 
 @claim("B23 Claim 13: step", *EXCHANGES, given="the exchange by distances of outputs, halved squared or absolute loss")
 @corrected(
-    "It makes no convex loss larger, and smaller one that is strictly convex if the prior is positive.",
+    "It makes no convex loss larger, and a strictly convex one smaller if the prior is positive.",
     strict=lambda prior, cost: prior > 0 and cost is half_square,
 )
 @false("It makes no convex loss larger, and smaller if the label has a prior.", strict=lambda prior, _: prior > 0)

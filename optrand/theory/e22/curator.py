@@ -84,7 +84,7 @@ def noise_is_paid_once(
 
 @cache
 def spend_alone(size: int, epsilon: float, threshold: float) -> float:
-    """Return a lower bound of the epsilon that noisy labels spend alone, as a share of the nominal one.
+    """Return a lower bound of the epsilon of noisy labels alone, as a share of the nominal one.
 
     Two labels and continuous noise. Nothing but noisy labels is released: `beta = 0` keeps the loss as it is. As in
     Corollary 2, `sigma = 1 / epsilon` and `lambda = 1 / (1 + (exp(epsilon) - 1) tau)`, so that the second summand of

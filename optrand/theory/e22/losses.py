@@ -34,7 +34,7 @@ def noisy_law(histogram: Histogram, threshold: F, ratio: F) -> dict[Row, F]:
 
 
 def _clip_count(count: int, low: int, size: int, ratio: F) -> dict[int, F]:
-    """Clip a noisy count, and return its law: `low` stands for all from there down, the size for all from there up."""
+    """Clip a noisy count, and return its law: `low` stands for all counts up to it, the size for all from it on."""
 
     def tail(x: int) -> F:
         return ratio**x * ratio / (1 + ratio) if x < 0 else 1 - ratio**-x / (1 + ratio)

@@ -65,7 +65,7 @@ def least_risk_is_at_the_sum_of_signs(labels: tuple[int, ...], diameter: F, L: F
 
 @cache
 def _guess(ratio: F, delta: F) -> float:
-    """Return the largest probability of a parameter on the right side, which may be on neither, of a fair sign."""
+    """Return the largest probability that a parameter, which may be on neither side, is on that of a fair sign."""
     if delta == 1:
         return 1.0
     privacy, gain = Approximate(math.log(ratio), float(delta)), [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]

@@ -58,7 +58,7 @@ def kept_labels(prior: Row, k: int) -> tuple[int, ...]:
 
 
 def top_k_rows(prior: Row, k: int, ratio: F, others: Row | None = None) -> Rows:
-    """Return [G21], Algorithm 1, as a table. Labels that are not kept give kept ones alike, or by the law `others`."""
+    """Return [G21], Algorithm 1, as a table. Other labels become kept ones alike, or by the law `others`."""
     kept, labels, chance = kept_labels(prior, k), range(len(prior)), 1 / (ratio + k - 1)
     own = dict.fromkeys(product(kept, repeat=2), chance) | {(y, y): ratio * chance for y in kept}
     drawn = others or tuple(F(v in kept, k) for v in labels)
@@ -66,7 +66,7 @@ def top_k_rows(prior: Row, k: int, ratio: F, others: Row | None = None) -> Rows:
 
 
 def best_k(prior: Row, ratio: F, *, others: int = -1) -> int:
-    """Return the number of labels that [G21], Algorithm 2, keeps: all are tried, the first of the best is taken."""
+    """Return the number of labels that [G21], Algorithm 2, keeps, the smallest of the best."""
     falling = sorted(prior, reverse=True)
     return max(range(1, len(prior) + 1), key=lambda k: ratio * sum(falling[:k]) / (ratio + k + others))
 
@@ -166,7 +166,7 @@ def one_stage_is_randomized_response(k: int, ratio: F, first: int = 2) -> Compar
 
 @cache
 def best_subset(prior: Row, ratio: F, *, others: int = -1) -> F:
-    """Return `S`, over all subsets of labels."""
+    """Compute `S` over all subsets of labels."""
     subsets = chain(*(combinations(prior, k) for k in range(1, len(prior) + 1)))
     return max(ratio * total(kept) / (ratio + len(kept) + others) for kept in subsets)
 
@@ -311,15 +311,15 @@ Model = Callable[[Released, int, int], Row]
 """Function of all that was released, a row and the number of labels that returns a prior for this row."""
 
 
-def counting(released: Released, row: int, k: int) -> Row:
-    """Return the shares of the noisy labels of even or of odd rows, like this one, starting from one of each."""
+def predict_by_counts(released: Released, row: int, k: int) -> Row:
+    """Return the shares of noisy labels in rows of this row's parity, counting each label once more."""
     counts = [1] * k
     for at, label in released:
         counts[label] += at % 2 == row % 2
     return tuple(F(count, sum(counts)) for count in counts)
 
 
-def arbitrary(released: Released, row: int, k: int) -> Row:
+def predict_arbitrarily(released: Released, row: int, k: int) -> Row:
     """Return a prior that is any function of the released labels."""
     return prior(Random(crc32(repr((released, row)).encode())), k)  # noqa: S311
 
@@ -350,8 +350,8 @@ SPLITS = (((0,),), ((0,), (1,)), ((0, 1),), ((), (0, 1)), ((1,), (0, 2)), ((0,),
 
 @claim(
     "G21 Observation 4",
-    grid(k=[2], stages=SPLITS, epsilon=EPSILONS, model=(counting, arbitrary)),
-    grid(k=[3], stages=[SPLITS[1]], epsilon=EPSILONS[:2], model=[arbitrary]),
+    grid(k=[2], stages=SPLITS, epsilon=EPSILONS, model=(predict_by_counts, predict_arbitrarily)),
+    grid(k=[3], stages=[SPLITS[1]], epsilon=EPSILONS[:2], model=[predict_arbitrarily]),
     given="stages chosen without a look at labels, any training algorithm",
 )
 @false("The same if the last stage releases the label of row 0 again.", again=(0,))
