@@ -76,7 +76,7 @@ def test_states_are_those_of_brute_force(reports: int, windows: list[int], limit
     [
         (lambda: trigger_states(0, 1, 2), "max_reports"),
         (lambda: trigger_states(1, 1), "data_cardinality"),
-        (lambda: trigger_states(1, [1, 2], 3), "of 2 trigger data"),
+        (lambda: trigger_states(1, [1, 2], 3), "for 2 trigger data"),
         (lambda: trigger_states(1, [1, 0]), "windows is 0"),
         (lambda: trigger_states(1, [1, 1], limits=[1]), "1 limits for 2"),
         (lambda: capacity(0, 1), "states is 0"),

@@ -139,7 +139,7 @@ MOST_BITS = 4096
 """Largest number of binary digits with which the bound is computed, if its ends are apart until then."""
 
 FLINT = RLock()
-"""Held while the precision is set: it is one number for all threads. Another's change of it only makes balls wider."""
+"""Lock held while the precision is set, which all threads share. A change elsewhere can only make balls wider."""
 
 
 def lower_bound(problem: Problem, dual: Dual) -> float:

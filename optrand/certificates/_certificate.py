@@ -195,7 +195,7 @@ def certify(mechanism: Certifying[AnyProof], /, *, worst_case: bool = False) -> 
     Raises
     ------
     InvalidInput
-        Something else, or in the worst case a loss that is not squared.
+        Another object, or with `worst_case` a loss that is not squared.
 
     Notes
     -----

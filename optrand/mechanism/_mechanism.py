@@ -168,7 +168,7 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
         Raises
         ------
         InvalidInput
-            As from :meth:`sample`, or ids of another type or number.
+            As for :meth:`sample`, or ids of another type or number.
         """
         return self.sampler.sample_records(values, ids, streams)
 
@@ -288,7 +288,7 @@ class Mechanism(ExactMechanism[Certificate]):
     dual: Dual | None = None
 
     def __post_init__(self) -> None:
-        """Prove the promise, or refuse."""
+        """Prove privacy, or raise."""
         _check_types(self.problem, self.table, self.dual)
         if not np.array_equal(self.table.labels, self.problem.labels):
             raise InvalidInput("the labels of the table are not those of the problem")

@@ -59,7 +59,7 @@ class DominatingPair(Record):
     Raises
     ------
     InvalidInput
-        Other numbers.
+        Numbers outside of these ranges.
 
     Examples
     --------

@@ -380,7 +380,7 @@ class Completion:
         return rising and all(before >= after for before, after in pairwise(self.at_low))
 
     def mix(self, table: Table) -> Table:
-        """Mix the table in, whose means are those that were given."""
+        """Mix in the table whose means were given."""
         common = math.gcd(*self.at_low, *self.at_high)
         rows = [[u // common, w // common] for u, w in zip(self.at_low, self.at_high, strict=True)]
         ends = Table.of_rows(table.labels, [self.low, self.high], rows)
@@ -400,10 +400,10 @@ def mixture(first: Mechanism, second: Mechanism, weight: float) -> Mechanism:
     Raises
     ------
     InvalidInput
-        Other labels, or a weight that is not between 0 and 1.
+        Different labels, or a weight that is not between 0 and 1.
     """
     if not np.array_equal(first.labels, second.labels):
-        raise InvalidInput("the two mechanisms have other labels: make them for the same problem")
+        raise InvalidInput("the two mechanisms have different labels: make them for the same problem")
     if not 0 < weight < 1:
         raise InvalidInput(f"weight is {weight:g}, expected a probability between 0 and 1")
     # From A T / (B T') = (1 - w) / w.

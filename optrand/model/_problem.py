@@ -46,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Interval:
-    """All real numbers from ``low`` to ``high``, both ends in.
+    """All real numbers from ``low`` to ``high``, both included.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Interval:
     high: float
 
     def __post_init__(self) -> None:
-        """Refuse anything but two finite ends in order."""
+        """Check that the ends are finite and in order."""
         object.__setattr__(self, "low", check_real(self.low, "the interval's low end") + 0.0)
         object.__setattr__(self, "high", check_real(self.high, "the interval's high end") + 0.0)
         check_squarable(np.array([self.low, self.high]), "the interval's ends")

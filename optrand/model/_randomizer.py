@@ -308,7 +308,7 @@ class Staircase:
         return outputs, table
 
     def only(self, kept: NDArray[np.bool_]) -> Staircase:
-        """Select some of the arcs."""
+        """Select some of the columns."""
         return Staircase(self.members[:, kept], self.outputs[kept], self.masses[kept])
 
 
@@ -373,7 +373,7 @@ class Solution(Record):
     stats: Stats = Stats("")
 
     def __post_init__(self) -> None:
-        """Refuse an answer to another question."""
+        """Check that the randomizer and the dual fit the problem."""
         if not np.array_equal(self.problem.labels, self.randomizer.labels):
             raise InvalidInput("the randomizer's labels are not those of the problem")
         if self.dual is not None and self.dual.alpha.size != self.problem.k:

@@ -222,7 +222,7 @@ def load(path: str | PathLike[str]) -> Mechanism | ProgramMechanism:
     InvalidFile
         The file holds no mechanism, a damaged one, or one that violates its program.
     InvalidInput
-        No path.
+        `path` is not a path.
     OSError
         The file cannot be read. The message names a similar one.
     """

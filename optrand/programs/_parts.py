@@ -75,7 +75,7 @@ class Pairwise(Privacy):
     Raises
     ------
     InvalidInput
-        No square matrix, a diagonal entry other than 0, or a negative one.
+        A matrix that is not square, a diagonal entry other than 0, or a negative one.
 
     Notes
     -----

@@ -133,7 +133,7 @@ def channel_capacity(matrix: ArrayLike, *, gap: float = GAP) -> float:
         raise InvalidInput("rows of a channel sum to 1: divide them by their sums")
     width = check_real(gap, "gap")
     if width < 0:
-        raise InvalidInput(f"gap is {width:g}, expected bits of at least 0")
+        raise InvalidInput(f"gap is {width:g}, expected a number of bits of at least 0")
     return bound_capacity(table, width)
 
 
@@ -266,7 +266,7 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
 
     Notes
     -----
-    States with the same utilities are one, and so are outputs: averaging over them keeps privacy and utility, and does
+    States with equal utilities are merged, and so are outputs: averaging over them keeps privacy and utility, and does
     not raise the capacity. If outputs are states, and only the true one has a utility, equal for all states, the
     optimum is RRWithPrior. Without a capacity, or if the optimum keeps within it, it is certified like any other.
     Otherwise a cone program finds it, up to :data:`LARGEST` entries. For larger tables epsilon is lowered
@@ -288,7 +288,7 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
         raise InvalidInput(f"utility has {worth.shape[0]} rows and prior {shares.size} entries, expected one each")
     limit = math.inf if capacity == math.inf else check_real(capacity, "capacity")
     if limit <= 0:
-        raise InvalidInput(f"capacity is {limit}, expected bits above 0: at 0 bits every output is a constant")
+        raise InvalidInput(f"capacity is {limit}, expected a number of bits above 0: at 0 every output is a constant")
     rows, kinds = _kinds(worth)
     columns = _kinds(worth[rows].T)[0]
     weights = np.array([math.fsum(shares[kinds == kind]) for kind in range(rows.size)])

@@ -173,7 +173,9 @@ def trigger_states(
     if isinstance(windows, Sequence):
         counts = tuple(windows)
         if data_cardinality not in (None, len(counts)):
-            raise InvalidInput(f"windows are of {len(counts)} trigger data, and data_cardinality is {data_cardinality}")
+            raise InvalidInput(
+                f"there are windows for {len(counts)} trigger data, but data_cardinality is {data_cardinality}"
+            )
     else:
         counts = (windows,) * check_integer(data_cardinality, "data_cardinality", 1, MOST)
     most = max_reports if limits is None else limits

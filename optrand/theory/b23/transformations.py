@@ -54,7 +54,7 @@ class Channel:
 
     @cached_property
     def staircase(self) -> Channel:
-        """The randomizer of these columns."""
+        """Randomizer of these columns."""
         return Channel.of(self.setting, self.columns)
 
     @cached_property

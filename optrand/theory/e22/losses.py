@@ -136,7 +136,7 @@ class Examples:
 
 @dataclass(frozen=True, eq=False)
 class Population(Examples):
-    """The losses of one hypothesis, and Algorithm 1 on a sample with noise in whole rows."""
+    """Losses of one hypothesis, and Algorithm 1 on a sample with noise in whole rows."""
 
     losses: Table
     sample: int
@@ -252,7 +252,7 @@ def another_correction_costs_both_distances(population: Population, noises: int 
 
 @dataclass(frozen=True, eq=False)
 class Contest(Examples):
-    """The losses of two hypotheses, of which the one with the smaller loss on the labels seen is chosen."""
+    """Losses of two hypotheses, of which the one with the smaller loss on the labels seen is chosen."""
 
     losses: Table
 
