@@ -336,7 +336,7 @@ def test_bounds_at_points_need_no_guess(monkeypatch, kind):
     dual = Dual(prior * (least + rng.random(12)), np.zeros(12))
     good = dual_bound.lower_bound(problem, dual)
     for first, turn, last in ((0, 0, 0), (40, 40, 40), (0, 20, 40), (11, 11, 11)):
-        monkeypatch.setattr(dual_bound, "_guesses", lambda *_, g=(first, turn, last): [g] * 12)
+        monkeypatch.setattr(dual_bound, "_guess_ranges", lambda *_, g=(first, turn, last): [g] * 12)
         assert dual_bound.lower_bound(problem, dual) == good
 
 
@@ -385,14 +385,14 @@ def test_bounds_of_many_threads_at_once_are_those_of_one():
 def test_a_precision_that_another_thread_sets_makes_bounds_weak_not_false(monkeypatch):
     problem = random_problem(np.random.default_rng(4), "unbiased", "plain")
     dual = solve(problem).dual
-    right, given = dual_bound.lower_bound(problem, dual), dual_bound._curves
+    right, given = dual_bound.lower_bound(problem, dual), dual_bound._generate_curves
 
     def disturbed(*arguments):
         for i, curve in enumerate(given(*arguments)):
             ctx.prec = 20 if i % 2 else 300
             yield curve
 
-    monkeypatch.setattr(dual_bound, "_curves", disturbed)
+    monkeypatch.setattr(dual_bound, "_generate_curves", disturbed)
     monkeypatch.setattr(dual_bound, "MOST_BITS", 256)
     assert -math.inf < dual_bound.lower_bound(problem, dual) < right
     assert arb(1).rad() == 0

@@ -118,11 +118,11 @@ def test_a_split_needs_labels_and_rows(k, n):
 @pytest.mark.parametrize("rate", [1e-9, 1e-7, 1e-3, 0.1, 3.0, 300.0])
 def test_sums_over_a_bin_are_the_sums(rows, rate):
     """Against the sums themselves, term by term."""
-    low, high = _priors._bins(rows)
+    low, high = _priors._list_bins(rows)
     covered = np.concatenate([np.arange(a, b + 1) for a, b in zip(low, high, strict=True)])
     assert covered.tolist() == list(range(rows + 1))
     for noisy in {0, 1, rows // 2, rows}:
-        weights, means = _priors._over_bins(np.array([[float(noisy)]]), low, high, rate)
+        weights, means = _priors._average_bins(np.array([[float(noisy)]]), low, high, rate)
         for j, (first, last) in enumerate(zip(low, high, strict=True)):
             counts = np.arange(first, last + 1)
             likelihood = np.exp(-rate * np.abs(noisy - counts))

@@ -174,7 +174,7 @@ def lower_bound(problem: Problem, dual: Dual) -> float:
     with FLINT:
         while True:
             with ctx.workprec(bits):
-                low, high = map(_float_below, _enclosure(problem, dual))
+                low, high = map(_float_below, _enclose_bound(problem, dual))
             best, bits = max(best, low), 2 * bits
             if high <= math.nextafter(best, math.inf) or bits > MOST_BITS:
                 return best
@@ -190,7 +190,7 @@ def _float_below(number: arb) -> float:
     return found
 
 
-def _enclosure(problem: Problem, dual: Dual) -> Enclosure:
+def _enclose_bound(problem: Problem, dual: Dual) -> Enclosure:
     """Return both ends of the bound."""
     more, origin, penalty = arb(problem.epsilon).expm1(), arb(dual.origin), arb(problem.bias_penalty)
     betas = list(map(arb, dual.beta.tolist()))
@@ -200,7 +200,7 @@ def _enclosure(problem: Problem, dual: Dual) -> Enclosure:
     if 0.0 < problem.bias_penalty < math.inf:
         charged = zip(betas, problem.prior.tolist(), strict=True)
         base -= sum((beta * beta / (2 * penalty * arb(p)) for beta, p in charged if beta != 0), ZERO)
-    low, high = _lowest(problem, dual, more)
+    low, high = _enclose_lowest(problem, dual, more)
     # The least price counts the total mass of columns, which is at most k / (E + k - 1) and at least 1 / E.
     # The ends are exact, so that their signs are known.
     ends = (low.lower(), high.upper())
@@ -220,26 +220,26 @@ def _enclose_least(numbers: Iterable[arb]) -> Enclosure:
     return low, high
 
 
-def _lowest(problem: Problem, dual: Dual, more: arb) -> Enclosure:
+def _enclose_lowest(problem: Problem, dual: Dual, more: arb) -> Enclosure:
     """Enclose the least price of a column."""
     loss, outputs, form = problem.loss, problem.outputs, FORMS.get(problem.loss)
     if isinstance(outputs, Grid):
-        enclose = _lowest_of_classes if loss == losses.zero_one else _lowest_in_table
-        return (_lowest_at_points if form else enclose)(problem, dual, more, outputs.values)
+        enclose = _enclose_for_classes if loss == losses.zero_one else _enclose_in_table
+        return (_enclose_at_points if form else enclose)(problem, dual, more, outputs.values)
     if loss == losses.absolute:
         # The price is concave between labels and ends of the outputs.
         ends = [x for x in (outputs.low, outputs.high) if math.isfinite(x)]
         points = np.union1d(np.clip(problem.labels, outputs.low, outputs.high), ends)
-        return _lowest_at_points(problem, dual, more, points)
+        return _enclose_at_points(problem, dual, more, points)
     # The ends must be numbers: rounded outward, they admit more outputs.
     origin = arb(dual.origin)
     limits = (arb(outputs.low) - origin).lower(), (arb(outputs.high) - origin).upper()
     if loss == losses.poisson_log:
-        limits = _limits_of_poisson(problem, more)
-    return _lowest_between(FORMS[loss], _curves(problem, dual), more, limits)
+        limits = _find_poisson_limits(problem, more)
+    return _enclose_between(FORMS[loss], _generate_curves(problem, dual), more, limits)
 
 
-def _curves(problem: Problem, dual: Dual) -> Iterator[list[Curve]]:
+def _generate_curves(problem: Problem, dual: Dual) -> Iterator[list[Curve]]:
     """Generate the reduced cost of each label: one curve, or one to the left of the label and one from it on.
 
     Outputs are measured from the origin of the dual, except for Poisson log loss.
@@ -261,7 +261,7 @@ def _curves(problem: Problem, dual: Dual) -> Iterator[list[Curve]]:
             yield [(weight, pull + half * beta, pull * place - alpha)]
 
 
-def _limits_of_poisson(problem: Problem, more: arb) -> Enclosure:
+def _find_poisson_limits(problem: Problem, more: arb) -> Enclosure:
     """Return outputs between which the price of Poisson log loss is least.
 
     Beyond the largest label of positive prior no reduced cost falls. Before the least one none rises, and neither does
@@ -278,7 +278,7 @@ def _limits_of_poisson(problem: Problem, more: arb) -> Enclosure:
     return start, last.max(start).min(high)
 
 
-def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits: Enclosure) -> Enclosure:
+def _enclose_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits: Enclosure) -> Enclosure:
     """Enclose the minimum of :math:`f` between two places: between the ends of all ranges it is one curve."""
     (low, high), at = limits, form.at
     is_low_finite, is_high_finite = low.is_finite(), high.is_finite()
@@ -295,8 +295,8 @@ def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits
         begins, ends = low < left, right < high
         left = low if not begins else high if left > high else left
         right = high if not ends else left if right < left else right
-        first = at(curve, left, None) if begins or is_low_finite else _far(curve, left)
-        last = at(curve, right, None) if ends or is_high_finite else _far(curve, right)
+        first = at(curve, left, None) if begins or is_low_finite else _evaluate_far(curve, left)
+        last = at(curve, right, None) if ends or is_high_finite else _evaluate_far(curve, right)
         is_counted = left < right or not (begins or ends)
         if begins and ends and first[1] <= ZERO <= last[1]:
             # The same as below in fewer operations: nearly all ranges end between the limits.
@@ -313,11 +313,11 @@ def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits
                 a, b, c = a + steps[0], b + steps[1], c + steps[2]
             if ends:
                 events.append((float(right), right, steps, False))
-    lower, upper = _enclose_least(_least_of_pieces(form, (a, b, c), _sort(events), limits))
+    lower, upper = _enclose_least(_minimise_pieces(form, (a, b, c), _sort(events), limits))
     return lower - more * slack, upper
 
 
-def _least_of_pieces(form: Form, curve: Curve, events: list[Event], limits: Enclosure) -> Iterator[arb]:
+def _minimise_pieces(form: Form, curve: Curve, events: list[Event], limits: Enclosure) -> Iterator[arb]:
     """Generate the minimum of each piece between two places, given the curve of the first piece."""
     (a, b, c), (left, high), least = curve, limits, form.least
     for _, right, (d, e, f), begins in events:
@@ -350,7 +350,7 @@ def _bound_overstatement(
     return worst
 
 
-def _far(curve: Curve, end: arb) -> Place:
+def _evaluate_far(curve: Curve, end: arb) -> Place:
     """Return the value and slope of a parabola at an infinite place."""
     a, b, c = curve
     if a == 0 and b == 0:
@@ -371,15 +371,15 @@ def _sort(events: list[Event]) -> list[Event]:
     return [event for tied in ties for event in sorted(tied, key=cmp_to_key(compare))]
 
 
-def _lowest_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) -> Enclosure:
+def _enclose_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) -> Enclosure:
     """Enclose the minimum of :math:`f` over points: at each it is a running sum of the curves that count there."""
     form, n, slack, origin = FORMS[problem.loss], points.size, ZERO, arb(dual.origin)
     places = [(v, v.log()) if form is POISSON else (v - origin, None) for v in map(arb, points.tolist())]
     steps = [[ZERO] * (n + 1) for _ in range(3)]
 
     middles = np.searchsorted(points, problem.labels).tolist()
-    guesses = _guesses(problem, dual, points)
-    for curves, middle, guess in zip(_curves(problem, dual), middles, guesses, strict=True):
+    guesses = _guess_ranges(problem, dual, points)
+    for curves, middle, guess in zip(_generate_curves(problem, dual), middles, guesses, strict=True):
         # The last curve counts from the middle on.
         middle *= len(curves) - 1
 
@@ -390,7 +390,7 @@ def _lowest_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) -
                 known[i] = form.at(curves[-1 if i >= middle else 0], *places[i])
             return known[i]
 
-        first, last = _negative_range(at, n, guess)
+        first, last = _find_negative_range(at, n, guess)
         inside = (at(first), at(last - 1)) if first < last else ()
         outside = at(first - 1) if first > 0 else None, at(last) if last < n else None
         slack += _bound_overstatement(inside, outside, form, curves[0])
@@ -414,7 +414,7 @@ def _lowest_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) -
     return low - more * slack, high
 
 
-def _guesses(problem: Problem, dual: Dual, points: Floats) -> Iterator[tuple[int, int, int]]:
+def _guess_ranges(problem: Problem, dual: Dual, points: Floats) -> Iterator[tuple[int, int, int]]:
     """Generate guesses for each curve: the points before its negative range, before its minimum, and before its end.
 
     They are computed in floats, and only save steps. For Poisson log loss only the second is.
@@ -435,20 +435,20 @@ def _guesses(problem: Problem, dual: Dual, points: Floats) -> Iterator[tuple[int
     return zip(np.minimum(first, turn).tolist(), turn.tolist(), np.maximum(last, turn).tolist(), strict=True)
 
 
-def _negative_range(at: Callable[[int], Place], n: int, guess: tuple[int, int, int]) -> tuple[int, int]:
+def _find_negative_range(at: Callable[[int], Place], n: int, guess: tuple[int, int, int]) -> tuple[int, int]:
     """Return the range of points, around its minimum, at which a convex curve is not surely positive."""
     first, turn, last = guess
     for _ in range(2):
-        first = _first(lambda i: not at(i)[0] >= ZERO, 0, turn, min(first, turn))
-        last = _first(lambda i: at(i)[0] >= ZERO, turn, n, max(last, turn))
+        first = _find_first(lambda i: not at(i)[0] >= ZERO, 0, turn, min(first, turn))
+        last = _find_first(lambda i: at(i)[0] >= ZERO, turn, n, max(last, turn))
         if first < last and not (at(first)[0] > ZERO or at(last - 1)[0] > ZERO):
             break
         # The curve may be negative elsewhere if the guess of its minimum is wrong.
-        turn = _first(lambda i: at(i)[1] >= ZERO, 0, n, turn)
+        turn = _find_first(lambda i: at(i)[1] >= ZERO, 0, n, turn)
     return first, last
 
 
-def _first(holds: Callable[[int], bool], low: int, high: int, guess: int) -> int:
+def _find_first(holds: Callable[[int], bool], low: int, high: int, guess: int) -> int:
     """Return the first index in a range at which something holds, or `high`, from a guess, or else by bisection."""
     for probe in (guess, guess - 1, guess + 1, guess - 2):
         if low <= probe < high:
@@ -456,7 +456,7 @@ def _first(holds: Callable[[int], bool], low: int, high: int, guess: int) -> int
     return bisect_left(range(high), True, low, key=holds)
 
 
-def _lowest_of_classes(problem: Problem, dual: Dual, more: arb, grid: Floats) -> Enclosure:
+def _enclose_for_classes(problem: Problem, dual: Dual, more: arb, grid: Floats) -> Enclosure:
     """Enclose the least price of ``zero_one``, where an output gains at one label at most, and `dual` has no beta."""
 
     def weigh(cost: arb) -> arb:
@@ -470,7 +470,7 @@ def _lowest_of_classes(problem: Problem, dual: Dual, more: arb, grid: Floats) ->
     return _enclose_least(prices if len(own) == grid.size else [*prices, total])
 
 
-def _lowest_in_table(problem: Problem, dual: Dual, more: arb, grid: Floats) -> Enclosure:
+def _enclose_in_table(problem: Problem, dual: Dual, more: arb, grid: Floats) -> Enclosure:
     """Enclose the least price for a loss of which only values, or lower bounds of them, are known."""
     places, loss = [arb(v) - arb(dual.origin) for v in grid.tolist()], problem.loss
     labels, outputs = ([Fraction(x) for x in numbers.tolist()] for numbers in (problem.labels, grid))

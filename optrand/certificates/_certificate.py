@@ -234,7 +234,7 @@ def certify_table(problem: Problem, table: Table, dual: Dual | None, *, worst_ca
         value = float_above(exact_objective(problem, table))
         findings = () if value < math.inf else ("its loss overflows in floats",)
     if worst_case:
-        bound, value = _worst_case(problem, table, bound, feasible=not findings)
+        bound, value = _bound_worst_case(problem, table, bound, feasible=not findings)
     maximised, ratio = problem.sign < 0, table.largest_ratio
     return Certificate(
         lower=float(-value if maximised else bound),
@@ -253,7 +253,7 @@ def _find_bias(problem: Problem, bias: float) -> tuple[str, ...]:
     return ()
 
 
-def _worst_case(problem: Problem, table: Table, bound: float, *, feasible: bool) -> tuple[float, float]:
+def _bound_worst_case(problem: Problem, table: Table, bound: float, *, feasible: bool) -> tuple[float, float]:
     """Compute a lower bound of every largest loss, and the largest loss of the table."""
     if problem.loss != losses.squared:
         raise InvalidInput(f"worst_case=True takes squared loss, not {problem.loss.name}")
@@ -289,14 +289,14 @@ def expected_loss(problem: Problem, table: Table) -> Fraction:
     if problem.loss == losses.absolute:
         digits = max(places(problem.labels), places(table.outputs))
         labels, outputs = scale_to_integers(problem.labels, digits), scale_to_integers(table.outputs, digits)
-        return Fraction(_absolute(parts, labels, outputs, table), table.total << (finer + digits))
+        return Fraction(_sum_absolute(parts, labels, outputs, table), table.total << (finer + digits))
     if problem.loss == losses.poisson_log:
-        return _poisson(problem, parts, table) / (table.total << finer)
+        return _sum_poisson(problem, parts, table) / (table.total << finer)
     return _sum_entries(problem, parts, table) / (table.total << finer)
 
 
-def _absolute(parts: list[int], labels: list[int], outputs: list[int], table: Table) -> int:
-    zeroth, once = _sums_from(parts), _sums_from(map(mul, parts, labels))
+def _sum_absolute(parts: list[int], labels: list[int], outputs: list[int], table: Table) -> int:
+    zeroth, once = _sum_from(parts), _sum_from(map(mul, parts, labels))
     whole = 0
     for v, column in zip(outputs, table.columns, strict=True):
         turn = bisect_left(labels, v)
@@ -309,10 +309,10 @@ def _absolute(parts: list[int], labels: list[int], outputs: list[int], table: Ta
     return whole
 
 
-def _poisson(problem: Problem, parts: list[int], table: Table) -> Fraction:
+def _sum_poisson(problem: Problem, parts: list[int], table: Table) -> Fraction:
     """Compute the sum of ``v - y log v`` from the weight of each output, and that weight times the label."""
     line = places(problem.labels)
-    zeroth, once = _sums_from(parts), _sums_from(map(mul, parts, scale_to_integers(problem.labels, line)))
+    zeroth, once = _sum_from(parts), _sum_from(map(mul, parts, scale_to_integers(problem.labels, line)))
     whole = Fraction(0)
     for v, column in zip(map(Fraction, table.outputs.tolist()), table.columns, strict=True):
         weight, pull = (sum(step * sums[y] for y, step in column) for sums in (zeroth, once))
@@ -339,7 +339,7 @@ def _sum_entries(problem: Problem, parts: list[int], table: Table) -> Fraction:
         digits = places(entries.ravel())
         whole = 0
         for costs, column in zip(entries.T, table.columns, strict=True):
-            sums = _sums_from(map(mul, parts, scale_to_integers(costs, digits)))
+            sums = _sum_from(map(mul, parts, scale_to_integers(costs, digits)))
             whole += sum(step * sums[y] for y, step in column)
         return Fraction(whole, 1 << digits)
     # Of an irrational loss the upper ends of the brackets count.
@@ -351,6 +351,6 @@ def _sum_entries(problem: Problem, parts: list[int], table: Table) -> Fraction:
     return total
 
 
-def _sums_from(amounts: Iterable[int]) -> list[int]:
+def _sum_from(amounts: Iterable[int]) -> list[int]:
     """Return sums of the amounts of all labels from each one on, and 0 at the end."""
     return list(accumulate(reversed(list(amounts)), initial=0))[::-1]

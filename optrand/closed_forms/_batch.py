@@ -121,7 +121,7 @@ class RRWithPriorBatch:
         sizes = self.k_star
         # Words are drawn for the coin and the other label of every row, whether used or not: their number reveals no
         # label.
-        stays = _coins(sizes, privacy_ratio(self.epsilon), source, width)
+        stays = _draw_coins(sizes, privacy_ratio(self.epsilon), source, width)
         stays &= self.kept[np.arange(len(self)), array]
         members, starts = self._members
         return np.where(stays, array, members[starts + draw_integers(sizes, source)])
@@ -186,7 +186,7 @@ def _check_priors(given: ArrayLike) -> Floats:
     return priors
 
 
-def _coins(sizes: Counts, ratio: Fraction, source: EntropySource, width: int) -> NDArray[np.bool_]:
+def _draw_coins(sizes: Counts, ratio: Fraction, source: EntropySource, width: int) -> NDArray[np.bool_]:
     """Draw True with probability ``(R - 1) / (R + size - 1)``, exactly, for each of `sizes`."""
     distinct, index = np.unique(sizes, return_inverse=True)
     chances = [(ratio - 1) / (ratio + int(size) - 1) for size in distinct]

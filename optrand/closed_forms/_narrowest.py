@@ -73,10 +73,10 @@ def design_two_ends(problem: Problem) -> Solution:
     width = high - low
     shares = np.column_stack(((high - labels) / width, (labels - low) / width))
     randomizer = Randomizer(labels, np.array([low, high]), np.clip(shares, 0.0, 1.0), problem.epsilon)
-    return Solution(problem, randomizer, _dual(problem), Stats("two_ends"))
+    return Solution(problem, randomizer, _compute_dual(problem), Stats("two_ends"))
 
 
-def _dual(problem: Problem) -> Dual | None:
+def _compute_dual(problem: Problem) -> Dual | None:
     """Return the multipliers of :func:`two_ends`, or None if floats cannot hold them."""
     # The origin divides the interval by the golden ratio, so that the distance of one end is no multiple of that of the
     # other, nor is the rounding there.

@@ -148,7 +148,7 @@ def respond_exactly(problem: Problem, kept: NDArray[np.bool_]) -> Mechanism:
         if y + 1 < problem.k:
             steps[y + 1] = steps.get(y + 1, 0) + other - own
         columns.append(tuple((place, step) for place, step in sorted(steps.items()) if step))
-    return Mechanism(problem, Table.of_columns(problem.labels, problem.labels[kept], columns), _dual(problem))
+    return Mechanism(problem, Table.of_columns(problem.labels, problem.labels[kept], columns), _compute_dual(problem))
 
 
 def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
@@ -179,7 +179,7 @@ def response_weights(k: int, epsilon: float) -> tuple[float, float]:
     return own, own * shrink
 
 
-def _dual(problem: Problem) -> Dual:
+def _compute_dual(problem: Problem) -> Dual:
     """Return the multipliers of :func:`rr_with_prior`."""
     kept = kept_labels(problem.prior[np.newaxis], problem.epsilon)[0]
     p = problem.prior[kept]

@@ -86,7 +86,7 @@ def design_debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | 
     # The randomizer is the same under every prior: it enters the loss and the multipliers alone.
     weights = np.full(names.size, 1 / names.size) if prior is None else check_prior(prior, given)[order]
     gain = math.expm1(check_epsilon(epsilon))
-    offsets = _from_mean(names)
+    offsets = _subtract_mean(names)
     with np.errstate(over="ignore"):
         outputs = names + names.size / gain * offsets
     if not np.isfinite(outputs).all() or (np.diff(outputs) <= 0).any():
@@ -98,10 +98,10 @@ def design_debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | 
     each = np.arange(problem.k)
     arcs = Arcs(problem.k, each, each, outputs, np.full(problem.k, 1 / (gain + problem.k)))
     randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
-    return Solution(problem, randomizer, _dual(problem, offsets, gain), Stats("debiased_rr"))
+    return Solution(problem, randomizer, _compute_dual(problem, offsets, gain), Stats("debiased_rr"))
 
 
-def _from_mean(labels: Floats) -> Floats:
+def _subtract_mean(labels: Floats) -> Floats:
     # By way of the lowest label, so that labels far from zero lose no digits.
     with np.errstate(over="ignore"):
         above = labels - labels[0]
@@ -111,7 +111,7 @@ def _from_mean(labels: Floats) -> Floats:
     return offsets
 
 
-def _dual(problem: Problem, offsets: Floats, gain: float) -> Dual | None:
+def _compute_dual(problem: Problem, offsets: Floats, gain: float) -> Dual | None:
     """Return the multipliers of :func:`debiased_rr`, or None if floats cannot hold them."""
     prior, x = problem.prior, problem.k / gain
     with np.errstate(over="ignore", invalid="ignore"):
@@ -179,7 +179,7 @@ def design_gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> 
     """Compute the gap response and its dual in floats, as in :func:`gap_response`."""
     problem = unbiased_regression(labels, prior, epsilon)
     if problem.k == 1:
-        return _one_label(problem)
+        return _answer_one_label(problem)
     with np.errstate(over="ignore", invalid="ignore"):
         return _Gaps(problem).solution(problem)
 
@@ -237,7 +237,7 @@ def condition_holds(problem: Problem) -> bool:
     raise AssertionError
 
 
-def _one_label(problem: Problem) -> Solution:
+def _answer_one_label(problem: Problem) -> Solution:
     """Answer a problem with a single label by that label."""
     label = problem.labels
     only = np.zeros(1, dtype=np.int64)
@@ -261,7 +261,7 @@ class _Gaps:
         self.d = np.diff(problem.labels)
         # Prior of the inner labels before and after each gap, and of all labels. Sums from both ends: one minus the
         # other would lose the digits of a light tail.
-        self.past, self.left = _sums(self.prior[1:-1]), _sums(self.prior[-2:0:-1])[::-1]
+        self.past, self.left = _sum_up(self.prior[1:-1]), _sum_up(self.prior[-2:0:-1])[::-1]
         self.below, self.above = self.prior[0] + self.past, self.prior[-1] + self.left
         self.rho = np.sqrt(self.e + self.below * self.above)
         # L / (E - 1)
@@ -323,7 +323,7 @@ class _Gaps:
         return -excess * (math.sqrt(own) * _dot(d, above) + math.sqrt(others) * reach) / 2, -_dot(d, slopes)
 
 
-def _sums(parts: Floats) -> Floats:
+def _sum_up(parts: Floats) -> Floats:
     """Return running sums from 0 on, in extended precision if the machine has it."""
     totals: Floats = np.concatenate(([0.0], np.cumsum(parts, dtype=np.longdouble))).astype(np.float64)
     return totals

@@ -338,7 +338,7 @@ def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactC
     """
     if not columns.sets.are_intervals:
         return None
-    tree, path = _spanning_tree(columns, movable), _widest_path(columns, movable)
+    tree, path = _find_spanning_tree(columns, movable), _find_widest_path(columns, movable)
     if tree is None or path is None:
         return None
     sets, (low, more) = columns.sets, columns.factors
@@ -369,7 +369,7 @@ def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactC
     return replace(columns, masses=[mass * factor for mass in columns.masses], moments=moments)
 
 
-def _spanning_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[tuple[int, int]] | None:
+def _find_spanning_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[tuple[int, int]] | None:
     """Return inner nodes and the columns that correct them, each before the node at the other end of its column.
 
     The tree has the largest mass, with node ``k`` for node 0. None if the movable columns do not reach all nodes.
@@ -394,7 +394,7 @@ def _spanning_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[tu
     return list(zip(nodes.tolist(), to_parent[nodes].tolist(), strict=True))
 
 
-def _widest_path(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[int] | None:
+def _find_widest_path(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[int] | None:
     """Return movable columns that lead from node 0 to node k, the lightest as heavy as possible, or None."""
     sets, masses = columns.sets, columns.masses
     starts, stops = sets.start.tolist(), sets.stop.tolist()

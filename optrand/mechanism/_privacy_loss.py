@@ -95,11 +95,11 @@ class DominatingPair(Record):
             # If labels make no difference, any ratio is right, with no mass.
             ratio = privacy_ratio(epsilon)
         most = 1 / (ratio + 1)
-        apart = _variation_of_ends(table)
+        apart = _compare_ends(table)
         if apart is None and table.k * table.n > LARGEST:
             return cls(ratio, most)
         if apart is None:
-            apart = _total_variation(table.weights, table.total)
+            apart = _find_total_variation(table.weights, table.total)
         return cls(ratio, min(apart / (ratio - 1), most))
 
     @cached_property
@@ -198,7 +198,7 @@ class DominatingPair(Record):
         return PrivacyLossDistribution.create_from_rounded_probability(masses, 0.0, step)
 
 
-def _variation_of_ends(table: Table) -> Fraction | None:
+def _compare_ends(table: Table) -> Fraction | None:
     """Return the total variation of the first row and the last, or None unless every column first rises, then falls."""
     apart = 0
     for column in table.columns:
@@ -209,7 +209,7 @@ def _variation_of_ends(table: Table) -> Fraction | None:
     return Fraction(apart, table.total)
 
 
-def _total_variation(weights: Integers, total: int) -> Fraction:
+def _find_total_variation(weights: Integers, total: int) -> Fraction:
     """Return the largest total variation of two rows: found in floats, computed in integers."""
     k, n = weights.shape
     shares = (weights / total).astype(np.float64)
@@ -240,13 +240,13 @@ def _compose(pair: DominatingPair, releases: int) -> list[int]:
     result = single
     # Square and multiply along the binary digits of the number of releases.
     for digit in f"{releases:b}"[1:]:
-        result = _product(result, result)
+        result = _multiply(result, result)
         if digit == "1":
-            result = _product(result, single)
+            result = _multiply(result, single)
     return list(accumulate(result, initial=0))
 
 
-def _product(left: list[int], right: list[int]) -> list[int]:
+def _multiply(left: list[int], right: list[int]) -> list[int]:
     """Multiply two polynomials, and round their coefficients down."""
     coefficients = (fmpz_poly(left) * fmpz_poly(right)).coeffs()
     # FLINT stores no zeros above the degree, and rounded masses of extreme losses may be 0.

@@ -56,7 +56,7 @@ class Summary:
         """Summarize the table that answers a problem, of a known value. `rows` is an integer above 0."""
         count = check_integer(rows, "rows", 1)
         parts: dict[str, Any] = {"labels": problem.k, "outputs": table.n, "epsilon": problem.epsilon}
-        parts |= {"value": value, "rows": count, "value_name": _value_name(problem)}
+        parts |= {"value": value, "rows": count, "value_name": _name_value(problem)}
         if problem.loss == losses.zero_one:
             return cls(**parts, deviation=None, mean_deviation=None, bias=None, kept=value)
         occurs = problem.prior > 0
@@ -101,7 +101,7 @@ class Summary:
         return f"<table>{rows}</table>"
 
 
-def _value_name(problem: Problem) -> str:
+def _name_value(problem: Problem) -> str:
     if problem.loss == losses.zero_one:
         return "chance to keep a class"
     names = {

@@ -140,7 +140,7 @@ def _tabulate(problem: Problem, randomizer: Randomizer) -> Table:
     columns = scale_columns(problem.labels, sets, masses, offsets, ratio, origin=origin, ends=ends, finest=finest)
     if not problem.unbiased or not any(columns.deviations):
         return columns.table(problem.labels)
-    table = _with_exact_means(problem, columns)
+    table = _correct_means(problem, columns)
     if table is None:
         raise NotCertified(
             f"no mechanism near this randomizer is unbiased: its largest bias is {columns.largest_bias:.3g}, and the "
@@ -221,7 +221,7 @@ def _correct_masses(
     return best
 
 
-def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
+def _correct_means(problem: Problem, columns: ExactColumns) -> Table | None:
     """Make the means right exactly, or return None if the allowed outputs are too narrow.
 
     The loss changes by as little as the biases are small. Columns of one output stay together if they can.

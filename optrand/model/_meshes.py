@@ -70,7 +70,7 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
     count = check_integer(n, "n", 2, why=": no single output is unbiased for two labels")
     if names.size == 1:
         return Grid(names)
-    low, high = _ends(names, privacy_ratio(budget))
+    low, high = _find_ends(names, privacy_ratio(budget))
     if not math.isfinite(high - low):
         raise InvalidInput(
             f"a grid for these labels at epsilon {budget:g} overflows in floats: rescale the labels or raise epsilon"
@@ -122,7 +122,7 @@ def mesh_size(labels: ArrayLike, epsilon: float, tolerance: float, *, lipschitz:
         raise InvalidInput(f"tolerance is {tolerance!r} and lipschitz {lipschitz!r}, expected numbers above 0")
     if names.size == 1:
         return 2
-    low, high = _ends(names, privacy_ratio(budget))
+    low, high = _find_ends(names, privacy_ratio(budget))
     spacing = math.sqrt(8 * allowed) if steep is None else allowed / steep
     count = (high - low) / spacing
     if not count < 1e9:
@@ -130,7 +130,7 @@ def mesh_size(labels: ArrayLike, epsilon: float, tolerance: float, *, lipschitz:
     return max(2, math.ceil(count) + 1)
 
 
-def _ends(labels: Floats, ratio: Fraction) -> tuple[float, float]:
+def _find_ends(labels: Floats, ratio: Fraction) -> tuple[float, float]:
     """Return the lowest and highest output of debiased randomized response with ratio `ratio`, rounded outward."""
     digits = places(labels)
     scale, whole = 1 << digits, scale_to_integers(labels, digits)

@@ -142,10 +142,10 @@ def unbiased_range(labels: ArrayLike, epsilon: float) -> tuple[float, float]:
     >>> [round(end, 12) for end in unbiased_range([0, 1], math.log(3))]
     [-0.5, 1.5]
     """
-    return _unbiased_range(check_labels(labels), check_epsilon(epsilon))
+    return _find_unbiased_range(check_labels(labels), check_epsilon(epsilon))
 
 
-def _unbiased_range(labels: Floats, epsilon: float) -> tuple[float, float]:
+def _find_unbiased_range(labels: Floats, epsilon: float) -> tuple[float, float]:
     low, high = Fraction(float(labels.min())), Fraction(float(labels.max()))
     overhang = (high - low) / (privacy_ratio(epsilon) - 1)
     return float_below(low - overhang), float_above(high + overhang)
@@ -220,7 +220,7 @@ class Problem(Value):
         object.__setattr__(self, "labels", frozen(labels))
         object.__setattr__(self, "prior", frozen(prior))
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        object.__setattr__(self, "bias_penalty", _bias_penalty(self.bias_penalty))
+        object.__setattr__(self, "bias_penalty", _check_bias_penalty(self.bias_penalty))
         if not isinstance(self.loss, (Loss, Tabulated)):
             raise InvalidInput(losses.unknown(self.loss))
         exactly(self.loss, (Loss, Tabulated), "loss")
@@ -253,7 +253,7 @@ class Problem(Value):
                 raise InvalidInput(f"{loss.name} needs outputs above 0")
 
     def _check_feasible(self) -> None:
-        low, high = _unbiased_range(self.labels, self.epsilon)
+        low, high = _find_unbiased_range(self.labels, self.epsilon)
         # A range that is too short by a few roundings of the formula is left to a proof.
         largest = max(abs(low), abs(high))
         slack = 8 * math.ulp(largest) if math.isfinite(largest) else 0.0
@@ -370,7 +370,7 @@ class Dual(Value):
         return f"<Dual: multipliers of {self.alpha.size} labels>"
 
 
-def _bias_penalty(given: object) -> float:
+def _check_bias_penalty(given: object) -> float:
     if isinstance(given, float) and given == math.inf:
         return math.inf
     penalty = check_real(given, "bias_penalty")

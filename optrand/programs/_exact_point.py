@@ -46,7 +46,7 @@ def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tup
     forced = find_forced_zeros(program)
     interior: _Interior | None = None
     if not answer.point.size or answer.status is Status.INFEASIBLE:
-        _prove_infeasible(program, _find_interior(program, np.zeros_like(forced), _fast(backend)))
+        _prove_infeasible(program, _find_interior(program, np.zeros_like(forced), _prefer_interior_point(backend)))
         raise NotCertified(
             f"{answer.backend} has no answer (its status is {answer.message!r}), and no proof that none exists: pass "
             "another backend, or use less extreme numbers"
@@ -56,19 +56,19 @@ def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tup
     refinements = 3
     for _ in range(1 + refinements):
         rows = program.slacks(point)
-        slacks = _all_slacks(program, point, rows)
+        slacks = _list_slacks(program, point, rows)
         if min(slacks) >= 0:
             yield point, multipliers
         else:
             # One more linear program, solved once and only if the point needs it.
-            interior = interior or _find_interior(program, forced, _fast(backend))
+            interior = interior or _find_interior(program, forced, _prefer_interior_point(backend))
             proof = interior
             if interior.violation > 0 and forced.any():
                 # Multipliers of rows prove nothing about the program if variables are held at 0 beside its rows.
-                proof = _find_interior(program, np.zeros_like(forced), _fast(backend))
+                proof = _find_interior(program, np.zeros_like(forced), _prefer_interior_point(backend))
             _prove_infeasible(program, proof)
             inside = _solve_equations(program, [rational(x) for x in interior.point.tolist()], forced)
-            yield _mixture(point, slacks, inside, _all_slacks(program, inside, program.slacks(inside))), multipliers
+            yield _mix(point, slacks, inside, _list_slacks(program, inside, program.slacks(inside))), multipliers
         refined = refine(program, point, rows, multipliers)
         if refined is None:
             return
@@ -102,7 +102,7 @@ def find_forced_zeros(program: Model) -> NDArray[np.bool_]:
         forced = found
 
 
-def _fast(backend: Backend | None) -> Backend:
+def _prefer_interior_point(backend: Backend | None) -> Backend:
     """Return the interior point method of HiGHS in place of its default, the simplex method.
 
     On programs with some ten thousand variables it finds a point of least violation in a quarter of the time.
@@ -226,12 +226,12 @@ def _solve_exactly(rows: list[dict[int, fmpq]], right: list[fmpq], unknowns: int
     return solution
 
 
-def _all_slacks(program: Model, point: Point, rows: Sequence[fmpq]) -> Point:
+def _list_slacks(program: Model, point: Point, rows: Sequence[fmpq]) -> Point:
     """Return the slacks of signs, of upper ends and of rows."""
     return [*point, *(1 - x for x in point[program.cells :]), *rows]
 
 
-def _mixture(near: Point, slacks: Sequence[fmpq], inside: Point, inner_slacks: Sequence[fmpq]) -> Point:
+def _mix(near: Point, slacks: Sequence[fmpq], inside: Point, inner_slacks: Sequence[fmpq]) -> Point:
     """Return the point nearest to the first, on the segment to the inner one, that has no negative slack."""
     least = fmpq(0)
     for outer, inner in zip(slacks, inner_slacks, strict=True):

@@ -199,13 +199,13 @@ def solve_program(program: Program, backend: str | Backend = "highs") -> Program
     found = list[ProgramMechanism]()
     # A point is refined only while its proven gap is too large.
     for point, multipliers in exact_points(program.solve(engine), engine):
-        found.append(_mechanism(program, point, multipliers))
+        found.append(_build_mechanism(program, point, multipliers))
         if found[-1].certificate.gap <= PROVEN:
             return found[-1]
     return min(found, key=lambda one: one.certificate.gap)
 
 
-def _mechanism(program: Program, point: Sequence[fmpq], multipliers: Floats) -> ProgramMechanism:
+def _build_mechanism(program: Program, point: Sequence[fmpq], multipliers: Floats) -> ProgramMechanism:
     """Return the mechanism of a point in rationals that keeps every row."""
     k, n = program.k, program.n
     # The least common denominator makes all rows integers of one total.

@@ -115,7 +115,7 @@ class Pairwise(Privacy):
         return 2 * n * self.pairs(k)[0].size
 
     def rows(self, size: Size) -> list[Rows]:
-        return [_pair_rows(size, *self.pairs(size.k))]
+        return [_build_pair_rows(size, *self.pairs(size.k))]
 
     def measure(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
         """Return the largest share of its epsilon that a pair of labels uses, and whether that is at most 1."""
@@ -129,7 +129,7 @@ class Pairwise(Privacy):
         return max(shares), kept
 
 
-def _pair_names(size: Size, pairs: Iterable[tuple[int, int]]) -> Names:
+def _name_pairs(size: Size, pairs: Iterable[tuple[int, int]]) -> Names:
     labels = size.label_names
     return tuple(f"{labels[y]} > {labels[z]}" for y, z in pairs)
 
@@ -142,8 +142,8 @@ def _pair_entries(n: int, first: NDArray[np.intp], second: NDArray[np.intp], eps
     return [(row, first[:, np.newaxis] * n + o, 1.0, 0.0), (row, second[:, np.newaxis] * n + o, -1.0, powers)]
 
 
-def _pair_rows(size: Size, first: NDArray[np.intp], second: NDArray[np.intp], epsilons: ArrayLike) -> Rows:
-    names = _pair_names(size, zip(first.tolist(), second.tolist(), strict=True))
+def _build_pair_rows(size: Size, first: NDArray[np.intp], second: NDArray[np.intp], epsilons: ArrayLike) -> Rows:
+    names = _name_pairs(size, zip(first.tolist(), second.tolist(), strict=True))
     return Rows.of("privacy", Sense.LESS, _pair_entries(size.n, first, second, epsilons), 0.0, names, size.output_names)
 
 
@@ -192,7 +192,7 @@ class Pure(_Budgeted):
         k, n = size.k, size.n
         if self.form == "pairwise":
             first, second = np.nonzero(~np.eye(k, dtype=bool))
-            return [_pair_rows(size, first, second, self.epsilon)]
+            return [_build_pair_rows(size, first, second, self.epsilon)]
         cells, axes = np.arange(k * n), (size.label_names, size.output_names)
         floors = size.extra + cells % n
         # ``f[o] - M[y, o] <= 0`` and ``M[y, o] - exp(epsilon) f[o] <= 0``: all pairs by way of the floor.
@@ -292,7 +292,7 @@ class Approximate(_Budgeted):
         object.__setattr__(self, "delta", delta)
 
     def extra_names(self, size: Size) -> list[str]:
-        pairs = _pair_names(size, itertools.permutations(range(size.k), 2))
+        pairs = _name_pairs(size, itertools.permutations(range(size.k), 2))
         return [f"excess[{pair}, {v}]" for pair in pairs for v in size.output_names]
 
     def entries(self, k: int, n: int) -> int:
@@ -301,7 +301,7 @@ class Approximate(_Budgeted):
     def rows(self, size: Size) -> list[Rows]:
         """Build the rows of pure privacy, relaxed by excess variables, and the rows that bound each pair's sum."""
         pairs = list(itertools.permutations(range(size.k), 2))
-        names = _pair_names(size, pairs)
+        names = _name_pairs(size, pairs)
         first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
         cells = np.arange(first.size * size.n)
         relaxed = [*_pair_entries(size.n, first, second, self.epsilon), (cells, size.extra + cells, -1.0, 0.0)]
@@ -379,13 +379,13 @@ class PointwiseMaximalLeakage(_Budgeted):
         return log_above(ratio), is_at_most_exp(ratio, self.epsilon)
 
 
-def _mean_rows(name: str, sense: Sense, size: Size, bound: Floats) -> Rows:
+def _build_mean_rows(name: str, sense: Sense, size: Size, bound: Floats) -> Rows:
     cells = np.arange(size.k * size.n)
     entries: list[Entry] = [(cells // size.n, cells, size.outputs[cells % size.n], 0.0)]
     return Rows.of(name, sense, entries, bound, size.label_names)
 
 
-def _keep_bound(part: BiasAtMost | ProbabilityAtMost, most: float, expected: str) -> None:
+def _check_bound(part: BiasAtMost | ProbabilityAtMost, most: float, expected: str) -> None:
     """Check the bound of a constraint, one number or an array, and keep a read-only copy."""
     array = np.array(rectangular(part.bound, "bound", float))
     if array.ndim > 1 or not ((array >= 0) & (array <= most)).all():
@@ -399,7 +399,7 @@ class Unbiased(Constraint):
     """``sum_o M[y, o] v_o = y`` for every label ([B23], Algorithm 1)."""
 
     def rows(self, size: Size) -> list[Rows]:
-        return [_mean_rows("mean", Sense.EQUAL, size, size.labels)]
+        return [_build_mean_rows("mean", Sense.EQUAL, size, size.labels)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -415,7 +415,7 @@ class BiasAtMost(Constraint):
     bound: Floats
 
     def __post_init__(self) -> None:
-        _keep_bound(self, sys.float_info.max, "bias must be a number of at least 0, or one number per label")
+        _check_bound(self, sys.float_info.max, "bias must be a number of at least 0, or one number per label")
 
     def rows(self, size: Size) -> list[Rows]:
         if self.bound.ndim and self.bound.size != size.k:
@@ -424,8 +424,8 @@ class BiasAtMost(Constraint):
             # No table keeps both inequalities strictly, so that nothing could make up for rounding.
             return Unbiased().rows(size)
         return [
-            _mean_rows("bias above", Sense.LESS, size, size.labels + self.bound),
-            _mean_rows("bias below", Sense.GREATER, size, size.labels - self.bound),
+            _build_mean_rows("bias above", Sense.LESS, size, size.labels + self.bound),
+            _build_mean_rows("bias below", Sense.GREATER, size, size.labels - self.bound),
         ]
 
 
@@ -442,7 +442,7 @@ class ProbabilityAtMost(Constraint):
     bound: Floats
 
     def __post_init__(self) -> None:
-        _keep_bound(self, 1.0, "probability must be a number from 0 to 1, or one number per output")
+        _check_bound(self, 1.0, "probability must be a number from 0 to 1, or one number per output")
 
     def rows(self, size: Size) -> list[Rows]:
         if self.bound.ndim and self.bound.size != size.n:

@@ -177,22 +177,24 @@ class Rows:
         starts = np.searchsorted(self.row, np.arange(self.count + 1)).tolist()
         columns, values, powers = self.column.tolist(), self.value.tolist(), self.power.tolist()
         for i in range(self.count) if chosen is None else np.flatnonzero(chosen).tolist():
-            entries = [(columns[j], _coefficient(values[j], powers[j], up)) for j in range(starts[i], starts[i + 1])]
-            yield i, entries, _coefficient(float(self.bound[i]), self.bound_power, -up)
+            entries = [
+                (columns[j], _round_coefficient(values[j], powers[j], up)) for j in range(starts[i], starts[i + 1])
+            ]
+            yield i, entries, _round_coefficient(float(self.bound[i]), self.bound_power, -up)
 
 
 @lru_cache(maxsize=1 << 16)
-def _coefficient(value: float, power: float, up: int) -> fmpq:
+def _round_coefficient(value: float, power: float, up: int) -> fmpq:
     """Return a rational at least ``value * exp(power)`` if `up` is 1, at most if it is -1. Exact if power is 0."""
     if power == 0 or value == 0:
         return rational(value)
     low, high = exp_bracket(power)
     # A negative value rises as its exponential falls.
     larger = (value > 0) == (up > 0)
-    return rational(value) * rational(-_below(-high) if larger else _below(low))
+    return rational(value) * rational(-_round_down(-high) if larger else _round_down(low))
 
 
-def _below(x: Fraction) -> Fraction:
+def _round_down(x: Fraction) -> Fraction:
     """Return the largest fraction with 96 significant bits and a power of two below it that is at most `x`."""
     # Far more digits than those of a float, and still cheap to add up.
     shift = 96 - (abs(x.numerator).bit_length() - x.denominator.bit_length())

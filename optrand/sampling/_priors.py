@@ -190,8 +190,8 @@ def smoothed_prior(estimate: EstimatedPrior, rows: int) -> Floats:
         raise InvalidInput(f"cannot smooth a histogram of {rows} row(s): expected at least one")
     k = len(estimate.counts)
     counts = np.array([float(min(max(count, 0), rows)) for count in estimate.counts])
-    low, high = _bins(rows)
-    likelihoods, means = _over_bins(counts[:, np.newaxis], low, high, max(estimate.epsilon / 2, SMALLEST_NORMAL))
+    low, high = _list_bins(rows)
+    likelihoods, means = _average_bins(counts[:, np.newaxis], low, high, max(estimate.epsilon / 2, SMALLEST_NORMAL))
     masses = np.full(low.size, 1 / low.size)
     # Expectation maximisation. The fit only has to be better than a flat one, so that its steps are few.
     steps = 100
@@ -236,13 +236,13 @@ def shrink_histograms(counts: NDArray[np.int64], rows: NDArray[Any], epsilon: fl
     return priors
 
 
-def _bins(rows: int) -> tuple[Floats, Floats]:
+def _list_bins(rows: int) -> tuple[Floats, Floats]:
     """Return the first and last count of each bin."""
     low = np.array([0.0, *(float(1 << i) for i in range(rows.bit_length()))])
     return low, np.append(low[1:] - 1, float(rows))
 
 
-def _over_bins(counts: Floats, low: Floats, high: Floats, rate: float) -> tuple[Floats, Floats]:
+def _average_bins(counts: Floats, low: Floats, high: Floats, rate: float) -> tuple[Floats, Floats]:
     """Return the mean of ``exp(-rate |x - c|)`` over each bin, and the mean of ``c`` under these weights."""
     above, upper = _sum_geometric(np.maximum(low - counts, 0.0), high - counts, rate)
     below, lower = _sum_geometric(np.maximum(counts - high, 1.0), counts - low, rate)

@@ -69,7 +69,7 @@ def noise_rate(states: int | TriggerStates, epsilon: float) -> float:
     >>> f"{noise_rate(2925, 14.0):.6f}", f"{noise_rate(3, 14.0):.9f}"
     ('0.002426', '0.000002495')
     """
-    count, budget = _count(states), _budget(epsilon)
+    count, budget = _count_states(states), _check_budget(epsilon)
     # Divided by exp(epsilon), so that nothing overflows.
     return count * math.exp(-budget) / (1 + (count - 1) * math.exp(-budget))
 
@@ -96,7 +96,7 @@ def capacity(states: int | TriggerStates, epsilon: float) -> float:
     >>> round(capacity(2925, 14.0), 12), round(capacity(3, 14.0), 12)
     (11.461727965385, 1.584926511508)
     """
-    count, rate = _count(states), noise_rate(states, epsilon)
+    count, rate = _count_states(states), noise_rate(states, epsilon)
     flipped = rate * (count - 1) / count
     if count == 1:
         return 0.0
@@ -164,11 +164,11 @@ def bound_capacity(table: Floats, gap: float = 0.0, *, limit: float = math.nan, 
     return upper
 
 
-def _count(states: int | TriggerStates) -> int:
+def _count_states(states: int | TriggerStates) -> int:
     return states.size if isinstance(states, TriggerStates) else check_integer(states, "states", 1)
 
 
-def _budget(epsilon: float) -> float:
+def _check_budget(epsilon: float) -> float:
     budget = math.inf if epsilon == math.inf else check_real(epsilon, "epsilon")
     if budget < 0:
         raise InvalidInput(f"epsilon is {budget}, expected at least 0 (nats)")
@@ -283,68 +283,68 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
     >>> less.capacity <= 0.3, 0.6 < less.lower < 0.7, less.gap < 1e-6
     (True, True, True)
     """
-    worth, shares, budget = _table(utility), check_prior(prior), check_epsilon(epsilon)
+    worth, shares, budget = _check_table(utility), check_prior(prior), check_epsilon(epsilon)
     if shares.size != worth.shape[0]:
         raise InvalidInput(f"utility has {worth.shape[0]} rows and prior {shares.size} entries, expected one each")
     limit = math.inf if capacity == math.inf else check_real(capacity, "capacity")
     if limit <= 0:
         raise InvalidInput(f"capacity is {limit}, expected a number of bits above 0: at 0 every output is a constant")
-    rows, kinds = _kinds(worth)
-    columns = _kinds(worth[rows].T)[0]
+    rows, kinds = _find_kinds(worth)
+    columns = _find_kinds(worth[rows].T)[0]
     weights = np.array([math.fsum(shares[kinds == kind]) for kind in range(rows.size)])
     worth = worth[np.ix_(rows, columns)]
-    problem = _problem(worth, weights, budget)
+    problem = _state_problem(worth, weights, budget)
     mechanism = solve(problem)
-    upper = _utilities(mechanism.certificate)[1]
-    bits = _bits(mechanism, limit)
+    upper = _read_utilities(mechanism.certificate)[1]
+    bits = _bound_bits(mechanism, limit)
     if bits > limit:
         if rows.size * columns.size <= LARGEST:
-            table, inputs, bound = solve_limited(weights[:, np.newaxis] * worth, budget, limit)
+            table, inputs, bound = solve_within_limits(weights[:, np.newaxis] * worth, budget, limit)
             found = Randomizer(problem.labels, np.arange(float(columns.size)), table, budget).without_unused_outputs()
             mechanism, upper = tabulate(Solution(problem, found)), min(upper, bound)
-            bits = _bits(mechanism, limit, inputs)
+            bits = _bound_bits(mechanism, limit, inputs)
         else:
-            mechanism = _weaker(problem, limit)
-            bits = _bits(mechanism, limit)
+            mechanism = _lower_epsilon(problem, limit)
+            bits = _bound_bits(mechanism, limit)
     if bits > limit:
         raise NotCertified(f"the capacity is {shown_above(bits, 8)} bits, above the {limit!r} that are allowed")
-    lower = _utilities(Mechanism(problem, mechanism.table).certificate)[0]
+    lower = _read_utilities(Mechanism(problem, mechanism.table).certificate)[0]
     return BestRandomizer(mechanism, kinds, columns, lower, upper, bits)
 
 
-def _table(given: ArrayLike) -> Floats:
+def _check_table(given: ArrayLike) -> Floats:
     table = rectangular(given, "utility").astype(np.float64)
     if table.ndim != 2 or not table.size or not np.isfinite(table).all():
         raise InvalidInput(f"utility has shape {table.shape}, expected finite numbers: one row per state")
     return table + 0.0
 
 
-def _kinds(table: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _find_kinds(table: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the first row of each kind in order of appearance, and the kind of each row."""
     first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)[1:]
     order = np.argsort(first)
     return first[order], np.argsort(order)[kind.ravel()]
 
 
-def _problem(worth: Floats, prior: Floats, epsilon: float) -> Problem:
+def _state_problem(worth: Floats, prior: Floats, epsilon: float) -> Problem:
     k, m = worth.shape
     if k == m and np.array_equal(worth, np.eye(k)):
         return classification(prior, epsilon)
     return regression(range(k), prior, epsilon, loss=Tabulated(-worth), outputs=range(m))
 
 
-def _utilities(proof: Certificate) -> tuple[float, float]:
+def _read_utilities(proof: Certificate) -> tuple[float, float]:
     """Return the utility of a randomizer and the bound of all, from a certificate of the loss or of hits."""
     return (proof.lower, proof.upper) if proof.maximised else (0.0 - proof.upper, 0.0 - proof.lower)
 
 
-def _bits(mechanism: Mechanism, limit: float, inputs: Floats | None = None) -> float:
+def _bound_bits(mechanism: Mechanism, limit: float, inputs: Floats | None = None) -> float:
     """Bound the capacity of a mechanism from above: to a billionth of a bit, or until it is on one side of a limit."""
     table = (mechanism.weights / mechanism.total).astype(np.float64)
     return bound_capacity(table, GAP * min(1.0, limit), limit=limit if limit < math.inf else math.nan, inputs=inputs)
 
 
-def _weaker(problem: Problem, limit: float) -> Mechanism:
+def _lower_epsilon(problem: Problem, limit: float) -> Mechanism:
     """Find the optimum of the largest epsilon, to a millionth, whose channel keeps within the capacity."""
     low, high = 0.0, problem.epsilon
     found: Mechanism | None = None
@@ -352,7 +352,7 @@ def _weaker(problem: Problem, limit: float) -> Mechanism:
         # Should the capacity not grow with epsilon, the answer is still within the limit.
         middle = (low + high) / 2
         tried = solve(replace(problem, epsilon=middle))
-        if _bits(tried, limit) <= limit:
+        if _bound_bits(tried, limit) <= limit:
             found, low = tried, middle
         else:
             high = middle
@@ -361,7 +361,7 @@ def _weaker(problem: Problem, limit: float) -> Mechanism:
     return found
 
 
-def solve_limited(worth: Floats, epsilon: float, capacity: float) -> tuple[Floats, Floats, float]:
+def solve_within_limits(worth: Floats, epsilon: float, capacity: float) -> tuple[Floats, Floats, float]:
     """Find a table of nearly maximal utility within both limits, inputs that attain its capacity, and a bound.
 
     The bound is certified and holds for the utility of all tables within both limits. `worth` is the utility of each
