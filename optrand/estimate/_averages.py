@@ -26,7 +26,7 @@ from optrand.base._validation import Floats, check_real, check_squarable, rectan
 from optrand.errors import InvalidInput
 from optrand.estimate._debiasing import Debiasing
 from optrand.mechanism._mechanism import Mechanism
-from optrand.mechanism._released import Released, drawn_by, mechanism_of
+from optrand.mechanism._released import Released, mechanism_of, split_by_mechanism
 
 Tallied = tuple[Mechanism, NDArray[np.intp]]
 """Mechanism of a release, or of some of its groups, and how often it drew each of its outputs."""
@@ -235,7 +235,7 @@ def output_numbers(released: ArrayLike, mechanism: Mechanism | Released) -> NDAr
 def tally(released: ArrayLike, mechanism: Mechanism | Released, groups: Any = None) -> list[Tallied]:
     """Count the outputs of each mechanism of a release of at least two values."""
     found = []
-    for one, values in drawn_by(released, mechanism, groups):
+    for one, values in split_by_mechanism(released, mechanism, groups):
         numbers = output_numbers(values, one)
         found.append((one, np.bincount(numbers.ravel(), minlength=one.outputs.size)))
     size = sum(int(tallies.sum()) for _, tallies in found)

@@ -38,7 +38,7 @@ class Released(ABC):
         """
 
 
-def drawn_by(released: ArrayLike, given: Mechanism | Released, groups: Any = None) -> Drawn:
+def split_by_mechanism(released: ArrayLike, given: Mechanism | Released, groups: Any = None) -> Drawn:
     """Split released labels by the mechanism that drew them, without missing ones."""
     if isinstance(given, Released):
         mechanisms, places, values = given.by_row(released, groups)

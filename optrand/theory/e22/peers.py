@@ -32,7 +32,7 @@ FLIPS = tuple(map(F, ("2/5", "1/2", "1/5", "1/3", "9/20", "3/5", "4/5", "99/100"
     grid(power=[F(n) for n in (*range(2, 30), 100, 500)], a=(ONE, HALF), sign=(-1, 1)),
     grid(power=[F(3, 2)], a=[HALF], sign=(-1, 1)),
     draws(80, power=[F(n, 7) for n in range(14, 420)], a=(ONE, HALF), sign=(-1, 1)),
-    given="s of -1 or 1, a of 1/2 or 1, x of 2 and more by its power x**a, a fraction, compared in whole powers",
+    given="s of -1 or 1, a of 1/2 or 1, x of 2 and more by its power x**a (a fraction), compared in whole powers",
 )
 @false("With 5/2 for 3.", halves=5)
 def powers_are_within_three(power: F, a: F, sign: int, halves: int = 6) -> Comparison:
@@ -323,7 +323,7 @@ def pure_clusters_cost_labels_over_rows(k: int, size: int, epsilon: float, power
     mechanism = ClusterRR(k, threshold=0, noise_scale=1 / epsilon, resampling=1, bias_correction=0)
     release = mechanism.release([0] * (20 * size), Groups.of_ids(np.repeat(range(20), size)), source=SeededEntropy(7))
     wrong = 1 - float(total(q[0] for q in release.distributions)) / 20
-    # One hypothesis loses 1 at labels drawn wrong, and the other just as much on average.
+    # One hypothesis loses 1 at labels drawn wrong, and the other just enough elsewhere to balance that.
     return at_most(wrong / max(wrong, 1 - wrong), k**power / (size * epsilon))
 
 

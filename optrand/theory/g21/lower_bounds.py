@@ -97,7 +97,7 @@ def a_sign_is_hard_to_guess(ratio: F, delta: F, helps: int = 1) -> Comparison:
 )
 @false("Risk is at least ``-(L / n) (D / 2)`` times their number over ``sqrt(n)``.", shared=True)
 def right_signs_bound_gains(parameter: tuple[int, ...], signs: tuple[int, ...], *, shared: bool = False) -> Comparison:
-    """Risk is at least ``-(L / n) (D / 2)`` times the root of how many directions have the parameter on their side."""
+    """Risk is at least ``-(L / n) (D / 2)`` times the root of the number of directions on the parameter's side."""
     products = list(map(mul, signs, parameter))
     right = sum(each > 0 for each in products)
     gained = F(max(sum(products), 0) ** 2, sum(each**2 for each in products))
@@ -137,7 +137,7 @@ def private_risk_exceeds_the_least(n: int, ratio: F, delta: F) -> Comparison:
 
 
 def likeliest(event: Real, ratio: Real, *, delta: Real) -> Real:
-    """Return the largest probability of an event on a neighbouring data set, where it is `event` here.
+    """Return the largest probability of an event on a neighbouring data set, if it is `event` on this one.
 
     By the promise for the event, and that for its complement. An algorithm of two outputs attains it.
     """
@@ -213,7 +213,7 @@ def _rate(epsilon: F, n: int, constant: F = CONSTANT, power: int = 1) -> float:
 
 
 def lose_copies(epsilon: F, n: int, delta: F | None = None) -> float:
-    """Bound the mean loss of every algorithm over `n` examples: directions, ``floor(1 / epsilon)`` times each.
+    """Bound the mean loss of every algorithm over `n` examples, ``floor(1 / epsilon)`` copies of each direction.
 
     Without a delta, the loss of the parameter 0: ``(m copies / n) / (2 sqrt(m))`` for `m` directions.
     """

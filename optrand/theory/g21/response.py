@@ -370,7 +370,7 @@ def stages_cost_epsilon_once(
     k=(2, 3),
     root=map(F, ("2", "11/10", "1001/1000")),
     ids=((0,), (0, 0), (0, 1), (0, 1, 0)),
-    given="public groups, at least two labels, noise exp(epsilon / 2), the root, times less likely with each step",
+    given="public groups, at least two labels, noise exp(epsilon / 2) (the root) times less likely with each step",
 )
 @corrected("The same with a draw for each count, since a label that is replaced changes two counts.", own=1)
 @false("The same with a draw for each count, of all of epsilon, as if one count changed.", own=2)
@@ -461,7 +461,7 @@ def cooling_is_more_confident(logits: tuple[int, ...], cold: F, heat: F, *, each
 @claim("G21 Appendix E: labels kept", COOLED, given=f"{ANY_LOGITS}, the ratio exp(epsilon) 7/3 to 3001")
 @false("A higher temperature keeps one label more.", more=1)
 def heating_keeps_more(logits: tuple[int, ...], cold: F, heat: F, more: int = 0) -> Comparison:
-    """A higher temperature keeps more labels, or as many, of RRWithPrior."""
+    """At a higher temperature RRWithPrior keeps at least as many labels."""
     priors = np.array([soften(logits, at) for at in (cold, heat)], dtype=float)
     kept = [rr_with_prior_batch(priors, math.log(ratio)).k_star for ratio in (7 / 3, 23 / 2, 3001)]
     return at_most([few + more for few, _ in kept], [many for _, many in kept])

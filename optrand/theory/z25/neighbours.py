@@ -46,7 +46,7 @@ def outputs_are_near(
     """The output is within noise plus ``(r - 1) / (r + 1) L rho`` of the probability of its class.
 
     ``rho`` is the distance of the farthest neighbour, ``L`` the Lipschitz constant, ``r = exp(epsilon / 2)``. Noise is
-    the mean distance of the bits from their own means.
+    the distance of the bits' average from its mean.
     """
     output = total(map(F, bits)) / len(bits)
     noise = abs(output - total(bit_mean(p, odds) for p in there) / len(bits))
@@ -226,8 +226,8 @@ def excess_with_ties(size: int, epsilon: float) -> float:
         *((excess_with_two_classes, n, 4 * n, epsilon, 1) for n in (256, 512) for epsilon in (1.0, 0.5)),
         (excess_with_ties, 2_048, 8_192, 1.0, 2),
     ),
-    given="records evenly spread on [0, 1], either two classes, eta_1 = x up to 1/2, then min(2 x - 1/2, 1), or three "
-    "classes, eta_1 = eta_2 = min(1/3 + x, 1/2), for which any gamma is as printed",
+    given="records evenly spread on [0, 1], two classes (eta_1 = x up to 1/2, then min(2 x - 1/2, 1)) or three "
+    "classes (eta_1 = eta_2 = min(1/3 + x, 1/2)), for which any gamma is as printed",
     undecided="constants without a name, all distributions with such a margin",
 )
 @corrected("The same if the gap is that to the likeliest class that is not itself best: gamma is 1.", gamma=1)
