@@ -212,7 +212,7 @@ def _enclose_least(numbers: Iterable[arb]) -> Enclosure:
     """Enclose the least of some numbers, from below by ``-inf`` if one of them is not finite."""
     low, high = INFINITY, INFINITY
     for number in numbers:
-        # False for balls that may be smaller, and of those that are not finite.
+        # False for balls that may be smaller, and for those that are not finite.
         if not number >= low:
             low, high = number.lower(), number.upper()
             if not number.is_finite():
@@ -394,7 +394,7 @@ def _enclose_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) 
         inside = (at(first), at(last - 1)) if first < last else ()
         outside = at(first - 1) if first > 0 else None, at(last) if last < n else None
         slack += _bound_overstatement(inside, outside, form, curves[0])
-        # The first curve counts before the middle, the last from there on. Within the range both count `more` times.
+        # The first curve counts before the middle, the last from there on, and within the range `more` times again.
         inner = min(max(middle, first), last)
         for step, before, after in zip(steps, curves[0], curves[-1], strict=True):
             if before is ZERO and after is ZERO:

@@ -1,4 +1,4 @@
-"""Descriptions of a release that know the mechanisms behind it."""
+"""Descriptions of a release, with the mechanisms that drew its labels."""
 
 from __future__ import annotations
 

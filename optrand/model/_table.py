@@ -454,7 +454,7 @@ class Table(Record):
         return np.array([float(error - bias * bias) for error, bias in pairs])
 
     def arcs(self, ratio: Fraction) -> IntegerArcs | None:
-        """Return the interval columns of one ratio that add up to a multiple of this table, or None if there are none.
+        """Return interval columns of one ratio that add up to a multiple of this table, or None if they do not exist.
 
         Examples
         --------

@@ -104,7 +104,7 @@ class Highs:
             model.setOptionValue(option, value)
         model.run()
         said, solution, info = model.getModelStatus(), model.getSolution(), model.getInfo()
-        # Presolve may not know which of the two it is. A program over distributions is never unbounded.
+        # Presolve may not decide which of the two it is. A program over distributions is never unbounded.
         statuses = {
             highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
             highspy.HighsModelStatus.kInfeasible: Status.INFEASIBLE,
@@ -195,7 +195,7 @@ def find(backend: str | Backend) -> Backend:
     Raises
     ------
     InvalidInput
-        A name that neither we nor cvxpy know, or a solver that is not installed.
+        An unknown name, or a solver that is not installed.
 
     Examples
     --------

@@ -436,7 +436,7 @@ class ProbabilityAtMost(Constraint):
     Parameters
     ----------
     bound : float or (n,) array
-        From 0 to 1, which imposes nothing.
+        From 0 to 1 (no limit).
     """
 
     bound: Floats

@@ -133,7 +133,7 @@ class Thresholds:
     as there are levels. So a word, of which ``bits`` bits are read, is decided if it is more than one unit per level
     away from the two thresholds around it, and otherwise it is left undecided, once in ``2**50`` words or so.
 
-    A bisection finds the level of a word. A cell of the guide then knows the output, unless an edge is in the cell or
+    A bisection finds the level of a word. A cell of the guide then holds the output, unless an edge is in the cell or
     near it: then a bisection finds the place of the word among the edges in the cell.
     """
 
@@ -181,7 +181,7 @@ class Thresholds:
             base = rows * self._levels
             level = _bisect(base + 1, base + self._levels, lambda at: self._lows[at] <= target) - 1
         target += self._origins.take(level)
-        # 2. The guide, which knows the output of most words.
+        # 2. The guide, which holds the output of most words.
         cell = target >> self._cell
         found = self._guide.take(cell)
         open_ = np.flatnonzero(found < 0)

@@ -138,7 +138,7 @@ def _pair(size: int, rate: float, ones: int) -> PeerPair:
     where=lambda size, rate: theorem3_flip(size, rate) <= 1 / 2,
 )
 @false(
-    "The same at an epsilon of theta / sqrt(s): the deviations that delta leaves to epsilon are forgotten.",
+    "The same at an epsilon of theta / sqrt(s): the deviations that delta leaves to epsilon are left out.",
     lambda size, rate, ones: at_most(_pair(size, rate, ones).delta(rate / math.sqrt(size))[0], 1 / size**2),
 )
 def many_peers_are_private(size: int, rate: float, ones: int) -> Comparison:

@@ -94,7 +94,7 @@ def local_is_central(labels: Vector, k: int, epsilon: float, learner: Learner, r
 
 
 @claim("Z25 Equation 24", *ETAS, given="any distribution of the label, any epsilon above 0")
-@false("The same with `r / (r + 1)` for `(r - 1) / (r + 1)`: noise of other bits forgotten.", lost=0)
+@false("The same with `r / (r + 1)` for `(r - 1) / (r + 1)`: without the noise of other bits.", lost=0)
 def bits_tell_the_class(eta: Row, epsilon: float, lost: int = 1) -> Comparison:
     """Bit ``j`` is 1 with probability ``1 / (1 + r) + eta_j (r - 1) / (r + 1)``, where ``r = exp(epsilon / 2)``."""
     r = UnaryBits(len(eta), epsilon).odds
