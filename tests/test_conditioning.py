@@ -68,7 +68,7 @@ def test_a_mixture_is_the_mixture_of_the_tables_in_integers():
 
 def test_mechanisms_of_other_problems_are_not_mixed():
     coin = response(2, 1.0)
-    for other, words in ((response(3, 1.0), "other labels"), (response(2, 1.5), "would not be private")):
+    for other, words in ((response(3, 1.0), "different labels"), (response(2, 1.5), "would not be private")):
         with pytest.raises(InvalidInput, match=words):
             mixture(coin, other, 0.5)
     for weight in (0.0, 1.0, math.nan):
