@@ -225,7 +225,7 @@ def certify(mechanism: Certifying[AnyProof], /, *, worst_case: bool = False) -> 
 
 
 def certify_table(problem: Problem, table: Table, dual: Dual | None, *, worst_case: bool = False) -> Certificate:
-    """Certify a private table as an answer to a problem, with the multipliers of the bound, see :func:`certify`."""
+    """Certify a private table as an answer to a problem, with the multipliers of the bound (see :func:`certify`)."""
     bound = -math.inf if dual is None else lower_bound(problem, dual)
     bias = float_above(table.largest_bias)
     findings, value = _find_bias(problem, bias), math.inf

@@ -89,7 +89,7 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
 
     @cached_property
     def certificate(self) -> AnyProof:
-        """Proven bounds of the optimum and the table's own privacy, computed once, see :func:`optrand.certify`."""
+        """Proven bounds of the optimum and the table's own privacy, computed once (see :func:`optrand.certify`)."""
         return self.certify()
 
     @property
@@ -301,7 +301,7 @@ class Mechanism(ExactMechanism[Certificate]):
             raise InvalidInput(f"the weights' total has more than {_strict_json.MAX_DIGITS} digits: divide the weights")
 
     def certify(self, *, worst_case: bool = False) -> Certificate:
-        """Compute the certificate from the problem, the table and the multipliers alone, see :func:`optrand.certify`.
+        """Compute the certificate from the problem, the table and the multipliers alone (see :func:`optrand.certify`).
 
         Parameters
         ----------

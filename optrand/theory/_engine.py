@@ -381,7 +381,7 @@ def check(claim: Claim, times: int = 1) -> Finding:
     Parameters
     ----------
     claim
-        A claim, see :func:`~optrand.theory.find`.
+        A claim (see :func:`~optrand.theory.find`).
     times
         Factor of the number of random instances.
 
