@@ -63,7 +63,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    # Aliases are how type checkers are told of names: those of ``__all__`` would fill pages of ``help(optrand)``.
+    # Type checkers find names by these aliases. Those of an ``__all__`` would fill pages of ``help(optrand)``.
     from optrand import baselines as baselines
     from optrand import closed_forms as closed_forms
     from optrand import errors as errors
@@ -130,7 +130,7 @@ _HOMES = {
     }.items()
     for name in names.split()
 }
-"""Module of every function and class here."""
+"""Module of each function and class of this package."""
 
 _INNER = {
     "accounting",
@@ -144,7 +144,7 @@ _INNER = {
     "sampling",
     "theory",
 }
-"""Packages that can be imported, but do not belong to an overview of this one."""
+"""Packages that can be imported, but are not listed in the overview."""
 
 _MODULES = {
     *_INNER,
@@ -161,11 +161,11 @@ _MODULES = {
     "studies",
     "vectors",
 }
-"""Every package and module here."""
+"""All packages and modules of this package."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is first used, one by one: ``import *`` has none of them."""
+    """Import a name when it is first used. ``import *`` imports none of them."""
     if name not in {*_MODULES, *_HOMES}:
         from optrand.base._suggestions import missing_name
 
@@ -182,6 +182,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the names of the overview above, and those that every module has."""
+    """Return the names of the overview, and those that every module has."""
     every = {name for name, value in globals().items() if name.startswith("__") and not callable(value)}
     return sorted(({*_HOMES, *_MODULES} - _INNER) | every)

@@ -1,4 +1,4 @@
-"""``python -m optrand`` is the command ``optrand``."""
+"""The command ``optrand`` as ``python -m optrand``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verifies a saved mechanism (``python checker.py weeks.json``) with none of optrand's code and nothing to install.
+"""Verify a saved mechanism (``python checker.py weeks.json``) with the standard library alone.
 
 A file passes if it is well formed, its digest is right and its table is epsilon-DP: positive integers, one total for
 all rows, no column with a ratio above exp(epsilon). A column is written as its steps: from which label on it is higher,
@@ -7,13 +7,13 @@ code: 0 it passes, 3 it does not, 2 it cannot be read.
 
 The bound. Let h_y(v) = p_y g(v, y) - alpha_y - beta_y (v - origin), and f(v) the least sum of s_y h_y(v) over 1 <= s_y
 <= E, which is sum h + (E-1) sum min(h, 0). An epsilon-DP table is a mixture of columns c s with s_y in {1, E}, not all
-1; each adds at least c f(v) to the sum of M[y, v] h_y(v). So, where rows sum to 1 and b_y = E[v] - y is the bias of y,
+1. Each adds at least c f(v) to the sum of M[y, v] h_y(v). So, as rows sum to 1, with the biases b_y = E[v] - y,
 
     loss >= sum alpha + sum beta_y (y - origin) + sum (beta_y b_y + lam p_y b_y^2 / 2) + sum of c f(v)
 
-and the third sum is at least -sum beta_y^2 / (2 lam p_y), or 0 where bias is forbidden (lam infinite). The c sum to at
-least 1/E (a row sums to 1) and at most k/(E+k-1) (the table sums to k). E is rounded up: that only adds mechanisms.
-Logarithms are, too: what halving of a convex h_y takes for negative is below their error w_y, all else 0 or above.
+and the third sum is at least -sum beta_y^2 / (2 lam p_y), or 0 if bias is forbidden (lam infinite). The c sum to at
+least 1/E (a row sums to 1) and at most k/(E+k-1) (the table sums to k). E is rounded up, which only adds mechanisms,
+and so are logarithms: where bisection finds a convex h_y negative it is below their error w_y, elsewhere at least 0.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ from types import SimpleNamespace
 from typing import Any
 
 # ruff: noqa: T201
-# The text of each field, with sorted names and without white space; that of a field that may be left out may be empty.
+# Pattern of each field's text, names sorted and without white space. It matches empty text if the field is optional.
 REAL, DIGITS = r"(?!-0\.0\b)-?\d+(?:\.\d+(?:e[-+]\d+)?|e[-+]\d+)", r'"-?[1-9]\d{0,3999}"'
 REALS, STEPS = (rf"\[{entry}(?:,{entry})*+\]" for entry in (REAL, rf"\[\d+,{DIGITS}\]"))
 TABLE, COLUMNS = (rf"\[{row}(?:,{row})*+\]" for row in (REALS, STEPS))
@@ -47,7 +47,7 @@ SHAPE |= {
 
 
 class Refused(Exception):
-    """The file is not a private, well-formed mechanism; the message says why."""
+    """The file is not a private, well-formed mechanism, for the reason in the message."""
 
 
 def check(text: str) -> SimpleNamespace:
@@ -79,7 +79,7 @@ def _parse(text: str) -> Any:
         raise Refused(f"not JSON of finite numbers ({type(error).__name__})") from None
     wrong = [name for name in {*SHAPE, *fields} if not re.fullmatch(SHAPE.get(name, "(?!)"), fields.get(name, ""))]
     _need(not wrong, f"missing, malformed or unknown: {', '.join(ascii(name[:40]) for name in sorted(wrong)[:5])}")
-    # No string that fits has a quotation mark in it, so that this counts names, and those given twice more than once.
+    # Strings that match hold no quotation mark, so this counts names, and a name that is given twice counts twice.
     _need(len(re.findall(r'"\s*:', text)) == encode(document).count('":'), "a field is given twice")
     digest = hashlib.sha256((encode({name: document[name] for name in {*document} - {"digest"}}) + "\n").encode())
     _need(document["digest"] == f"sha256:{digest.hexdigest()}", "digest is not that of the content")
@@ -101,7 +101,7 @@ def _read(document: dict[str, Any]) -> SimpleNamespace:
         "labels, outputs and what is allowed must increase": all(a < b for x in sets for a, b in pairwise(x)),
         "no label or allowed output beyond 1e150": all(abs(v) <= 1e150 or math.isinf(v) for x in sets[::2] for v in x),
         "labels must spread over 1e-150 or more": k == 1 or labels[-1] - labels[0] >= 1e-150,
-        "the prior must be of normal floats or 0": all(p == 0 or p >= sys.float_info.min for p in prior),
+        "the prior must consist of normal floats or 0": all(p == 0 or p >= sys.float_info.min for p in prior),
         "the prior must sum to 1": abs(math.fsum(min(abs(p), 2.0) for p in prior) - 1) <= 1e-9,
         "prior, dual, loss table: wrong length": {*map(len, each)} <= {0, k} and {*map(len, entries)} <= {0, len(grid)},
         "epsilon must be above 0 and at most 700, the penalty 0 or more": 0 < epsilon <= 700 and penalty >= 0,
@@ -130,7 +130,7 @@ def _read(document: dict[str, Any]) -> SimpleNamespace:
 
 
 def _columns(document: dict[str, Any], k: int) -> list[list[tuple[int, int]]]:
-    """For each output the steps (y, w) of its weights: from label y on they are higher by w. At k they end at 0."""
+    """Return the steps (y, w) of each output's weights: from label y on they are higher by w. At k they end at 0."""
     columns = [[(y, int(digits)) for y, digits in steps] for steps in document["columns"]]
     fit = all(0 <= y < k for column in columns for y, _ in column)
     fit = fit and all(y < z for column in columns for (y, _), (z, _) in pairwise(column))
@@ -139,7 +139,7 @@ def _columns(document: dict[str, Any], k: int) -> list[list[tuple[int, int]]]:
 
 
 def _levels(changes: Iterable[tuple[int, int]], places: Iterable[int]) -> list[int]:
-    """Sum the changes up to each of the places, from 0 to k, and wherever else they change; the sum is 0 at k."""
+    """Sum the changes up to each of the places, from 0 to k, and wherever else they change. The sum is 0 at k."""
     steps = dict.fromkeys(places, 0)
     for y, step in changes:
         steps[y] = steps.get(y, 0) + step
@@ -147,7 +147,7 @@ def _levels(changes: Iterable[tuple[int, int]], places: Iterable[int]) -> list[i
 
 
 def _exp_bounds(x: Fraction, more: int = 0) -> tuple[Fraction, Fraction]:
-    """Below and above exp(x) for x >= 0: Taylor's series in units of 2**-bits, every term rounded both ways."""
+    """Bound exp(x) on both sides for x >= 0, by Taylor's series in units of 2**-bits, every term rounded both ways."""
     bits = 128 + more + max(0, x.denominator.bit_length() - x.numerator.bit_length())
     n, below, above, low, high = 0, *[1 << bits] * 4
     while above > 1 or n <= 2 * x:
@@ -158,7 +158,7 @@ def _exp_bounds(x: Fraction, more: int = 0) -> tuple[Fraction, Fraction]:
 
 
 def _log_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
-    """Below and above log(x), from log(x) = guess + log(t), t = x / exp(guess), and 1 - 1/t <= log(t) <= t - 1."""
+    """Bound log(x) on both sides: log(x) = guess + log(t), t = x / exp(guess), and 1 - 1/t <= log(t) <= t - 1."""
     if x < 1:
         return -_log_bounds(1 / x)[1], -_log_bounds(1 / x)[0]
     guess = Fraction(math.log1p(x - 1) if x < 2 else math.log(x.numerator) - math.log(x.denominator))
@@ -167,7 +167,7 @@ def _log_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def _up(x: Fraction, text: bool = False) -> float:
-    """Return the smallest float that is at least x; with `text` its shortest decimal is at least x, too."""
+    """Return the smallest float that is at least x. With `text` its shortest decimal is at least x, too."""
     near = float(min(max(x, -Fraction(sys.float_info.max)), Fraction(sys.float_info.max)))
     return near if near >= x <= Fraction(repr(near) if text else near) else math.nextafter(near, math.inf)
 
@@ -224,8 +224,8 @@ def _bound(case: SimpleNamespace) -> tuple[Fraction | None, str]:
 
 
 def _least_at_points(case: SimpleNamespace, sides: Iterable[Any], more: int, one: int) -> int:
-    """At most 2 unit**3 one f(v) at every allowed v, where E - 1 = more / one; halving finds the negative h."""
-    # Absolute loss off a grid (beta = 0): between labels each h is straight, so f is concave: least at a label or end.
+    """Bound 2 unit**3 one f(v) from below at every allowed v, E - 1 = more / one. Bisection finds the negative h."""
+    # Absolute loss off a grid (beta = 0): between labels each h is linear, so f is concave, least at a label or end.
     (low, high), unit, poisson, slack = case.ends or (-math.inf, math.inf), 2 * case.unit, case.loss == "poisson_log", 0
     points = case.grid or sorted({v for v in (low, high, *case.labels) if low <= v <= high and isinstance(v, int)})
     logs = [_log_bounds(Fraction(2 * v, unit)) if poisson else (0, 0) for v in points]
@@ -255,7 +255,7 @@ def _least_quadratic(case: SimpleNamespace, sides: Iterable[Any], more: int, one
         if A and B * B > 4 * A * C:
             root = math.isqrt(B * B - 4 * A * C) + 1
             left, right = (-B - root) // (2 * A), -((B - root) // (2 * A))
-        elif A == 0 and (B or C < 0):  # p_y = 0: a straight line, negative on one side of its root, or everywhere
+        elif A == 0 and (B or C < 0):  # p_y = 0: linear, negative on one side of its root, or everywhere
             left, right = -C // B if B < 0 else -math.inf, -(C // B) if B > 0 else math.inf
         # Between a root and its rounded place h is positive, yet the sweep counts it among the negative ones.
         slack += max([0, *((A * x + B) * x + C for x in (left, right) if left < right and isinstance(x, int))])
@@ -271,7 +271,7 @@ def _least_quadratic(case: SimpleNamespace, sides: Iterable[Any], more: int, one
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check the file that the arguments name, print what holds, return the exit code."""
+    """Check the file that the arguments name, print the verified facts and return the exit code."""
     try:
         text = Path(*(arguments or sys.argv[1:])).read_text(encoding="utf-8")
         reports = [check(one) for one in _mechanisms(text)]

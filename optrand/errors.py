@@ -36,8 +36,8 @@ class OptrandError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the parts of a pickle, which do not depend on the arguments of the constructor.
 
-        An attribute that cannot be pickled, such as a solution whose loss is a lambda, is None in it: the error of
-        another process must arrive.
+        An attribute that cannot be pickled, such as a solution whose loss is a lambda, becomes None, so that the error
+        reaches the other process.
         """
         attributes = {name: value if _travels(value) else None for name, value in vars(self).items()}
         return _restore, (type(self), self.args), attributes
@@ -56,7 +56,7 @@ class Infeasible(InvalidInput):
 
 
 class InputChanged(InvalidInput):
-    """A table, or data derived from it, differs from that with which a release began."""
+    """The input of a release, or data derived from it, that changed after the release began."""
 
 
 class Interrupted(OptrandError):
@@ -96,7 +96,7 @@ class DrawFailed(OptrandError, RuntimeError):
 
 
 class InvalidFile(OptrandError, ValueError):
-    """A saved mechanism that is damaged, unknown, or does not keep its promise."""
+    """A saved file that is damaged, of an unknown format, or fails verification."""
 
 
 class SolverFailed(OptrandError, RuntimeError):
@@ -108,11 +108,11 @@ class OutOfTime(OptrandError, TimeoutError):
 
 
 class MissingExtra(OptrandError, ImportError):
-    """An optional dependency is not installed; the message names the command that installs it."""
+    """An optional dependency that is not installed. The message names the command that installs it."""
 
 
 def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
-    """Return the error that names the command which brings a missing package, or nothing if no extra has it.
+    """Return an error with the command that installs a missing package, or None if no extra has it.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-r"""Losses ``g(v, y)`` of an output ``v`` where the label is ``y``, in floats and with rational bounds for certificates.
+r"""Losses ``g(v, y)`` of an output ``v`` for a label ``y``, in floats and with rational bounds for certificates.
 
 =================  ==========================  ============================
 ``squared``        :math:`(v - y)^2 / 2`       [B23], Section 2
 ``absolute``       :math:`|v - y|`
-``poisson_log``    :math:`v - y \log v`        [B23], Section 2; ``v > 0``
-``zero_one``       ``-1`` where ``v == y``     [G21], LP1, sign turned
+``poisson_log``    :math:`v - y \log v`        [B23], Section 2, ``v > 0``
+``zero_one``       ``-1`` if ``v == y``        [G21], LP1, with the opposite sign
 ``Tabulated``      a table, one row per label  any loss on a grid
 =================  ==========================  ============================
 """
@@ -36,11 +36,11 @@ class Loss:
     Attributes
     ----------
     name : str
-        As in files.
+        Name in files.
     evaluate : callable
         ``evaluate(outputs, labels)`` in floats, broadcasting.
     bracket : callable
-        ``bracket(output, label)`` in rationals: a lower and an upper bound of the loss, equal where it is rational.
+        ``bracket(output, label)`` in rationals: a lower and an upper bound of the loss, equal if it is rational.
     positive_outputs : bool
         Whether the loss is defined for outputs above 0 only (and labels of at least 0).
     """
@@ -59,7 +59,7 @@ class Loss:
 class Tabulated(Value):
     """Tabulated loss on a grid: ``entries[y, i]`` is the loss of output ``i`` for label ``y``.
 
-    Labels and outputs are in increasing order; in a call of :func:`optrand.regression` in the order of its arguments.
+    Labels and outputs are in increasing order, in a call of :func:`optrand.regression` in the order of its arguments.
 
     Examples
     --------
@@ -132,7 +132,7 @@ by_name = {loss.name: loss for loss in (squared, absolute, poisson_log, zero_one
 
 
 def unknown(given: object) -> str:
-    """Return the error text for an argument that is not a loss. If it names one, say which object to pass."""
+    """Return the error text for an argument that is not a loss. If it is the name of one, the text has the object."""
     if isinstance(given, str):
         if given in by_name:
             return f"loss is the text {given!r}, expected the loss itself: pass optrand.losses.{given}"

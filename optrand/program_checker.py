@@ -1,4 +1,4 @@
-"""Verifies a saved mechanism of a linear program with none of optrand's code and nothing to install.
+"""Verify a saved mechanism of a linear program with the standard library alone.
 
 ``python program_checker.py mechanism.json`` reads a file of ``ProgramMechanism.save``: a program (labels, prior,
 outputs, loss, notions of privacy, constraints, further rows), a table of integers, and multipliers of the program's
@@ -11,8 +11,7 @@ variables s from 0 to 1. For multipliers d with the signs of their rows every fe
     c x = d (A x) + (c - d A) x
        >= d b + sum over labels of the least entry of (c - d A) + sum over s of min(0, c - d A).
 
-Multipliers of a wrong sign count as 0. A coefficient ``value * exp(power)`` is rounded so that its row is relaxed where
-the bound is computed.
+Multipliers of a wrong sign count as 0. For the bound, a coefficient ``value * exp(power)`` is rounded to relax its row.
 """
 
 import decimal
@@ -37,7 +36,7 @@ CONTEXT = decimal.Context(prec=60, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 
 
 class Refused(Exception):
-    """The file is not a mechanism that keeps its program; the message says why."""
+    """The file is not a mechanism that keeps its program, for the reason in the message."""
 
 
 def need(condition: bool, message: str) -> None:
@@ -48,7 +47,7 @@ def need(condition: bool, message: str) -> None:
 
 @lru_cache(maxsize=1 << 16)
 def exp_bounds(power: float) -> tuple[Fraction, Fraction]:
-    """Return fractions below and above ``exp(power)``; decimal rounds exp correctly, so its neighbours are proven."""
+    """Return fractions below and above ``exp(power)``: the neighbours of decimal's exp, which is rounded correctly."""
     if power == 0:
         return Fraction(1), Fraction(1)
     value = CONTEXT.exp(decimal.Decimal(power))
@@ -149,7 +148,7 @@ def constraint_rows(part: dict[str, Any], labels: list[float], outputs: list[flo
 
 
 def read_rows(block: dict[str, Any], cells: int) -> list[Row]:
-    """Read the rows that somebody added."""
+    """Read the rows that a user added to the program."""
     need(block["sense"] in ("<=", "==", ">="), "an unknown sense of a row")
     rows: list[Row] = [([], block["sense"], bound, 0) for bound in block["bound"]]
     places = [(i, j) for i, j, _ in block["coefficients"]]
@@ -298,7 +297,7 @@ def lower_bound(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check the file that the arguments name, print what holds, return the exit code."""
+    """Check the file that the arguments name, print the verified facts and return the exit code."""
     try:
         report = check(Path(*(arguments or sys.argv[1:])).read_text(encoding="utf-8"))
     except (Refused, OSError, UnicodeDecodeError) as error:

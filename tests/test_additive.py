@@ -119,7 +119,7 @@ def test_densities_differ_by_a_factor_of_exp_epsilon_and_no_more(kind, epsilon):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_larger_sensitivity_is_more_private(kind):
     mechanism = kind(LABELS, 2.0, clip=Interval(0, 6), sensitivity=12.0)
-    channel = mechanism.discretised(LABELS, LABELS)
+    channel = mechanism.discretise(LABELS, LABELS)
     assert math.log(largest_ratio(channel.matrix)) <= 2 + 1e-13
     assert mechanism.moments(LABELS).loss(PRIOR) > kind(LABELS, 2.0, clip=Interval(0, 6)).moments(LABELS).loss(PRIOR)
     if kind is DiscreteLaplace:
@@ -131,7 +131,7 @@ def test_a_larger_sensitivity_is_more_private(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_discretisations_are_private_whatever_the_outputs(kind, epsilon):
     outputs = [-9, -3, -2, 0, 1, 2, 5, 6, 7, 40] if kind in DISCRETE else [-9.5, -0.1, 0, 0.001, 0.002, 3, 5.9, 6, 30]
-    channel = kind(LABELS, epsilon).discretised(LABELS, outputs)
+    channel = kind(LABELS, epsilon).discretise(LABELS, outputs)
     proof = optrand.audit(channel.matrix, epsilon)
     assert not proof.findings
     # Outputs a thousandth apart: the distances to labels have lost three digits.
@@ -144,7 +144,7 @@ def test_a_release_halfway_between_two_outputs_goes_to_the_lower_one_whatever_th
     releases = np.arange(-400.0, 401.0)
     nearest = np.argmin(np.abs(releases[:, np.newaxis] - outputs), axis=1)  # of equals the first
     expected = [np.bincount(nearest, mechanism.noise.density(releases - y), minlength=outputs.size) for y in LABELS]
-    np.testing.assert_allclose(mechanism.discretised(LABELS, outputs).matrix, expected, rtol=1e-13)
+    np.testing.assert_allclose(mechanism.discretise(LABELS, outputs).matrix, expected, rtol=1e-13)
 
 
 # --- beside the optimum -----------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def test_none_is_better_than_the_certified_optimum(kind, epsilon):
     """Clipped: than any randomizer. Unclipped, and so unbiased: than any unbiased one."""
     clipped = kind(LABELS, epsilon, clip=Interval(0, 6))
     outputs = LABELS if clipped.exact else np.linspace(0, 6, 61)
-    channel = clipped.discretised(LABELS, outputs)
+    channel = clipped.discretise(LABELS, outputs)
     found = optrand.audit(channel.matrix, epsilon, labels=LABELS, outputs=outputs, prior=PRIOR)
     assert not found.findings
     assert found.comparison.kind == "biased"
@@ -362,7 +362,7 @@ def test_a_staircase_whose_selector_takes_the_values_minus_one_and_one_is_caught
     edges = np.concatenate(([-1e3], (outputs[1:] + outputs[:-1]) / 2, [1e3]))
     right = Randomizer(labels, outputs, staircase_of((0, 1), epsilon, edges, labels), epsilon)
     np.testing.assert_allclose(
-        right.matrix, Staircase(labels, epsilon).discretised(labels, outputs).matrix, rtol=1e-9, atol=1e-15
+        right.matrix, Staircase(labels, epsilon).discretise(labels, outputs).matrix, rtol=1e-9, atol=1e-15
     )
     assert not optrand.audit(right.matrix, epsilon).findings
     wrong = optrand.audit(staircase_of((-1, 1), epsilon, edges, labels), epsilon)
@@ -478,6 +478,6 @@ def test_channels_need_finitely_many_releases(kind):
         kind(LABELS, 1.0).channel(LABELS)
     clipped = kind(LABELS, 1.0, clip=Interval(0, 6))
     with pytest.raises(InvalidInput, match="reach beyond"):
-        clipped.discretised(LABELS, [0, 7])
+        clipped.discretise(LABELS, [0, 7])
     with pytest.raises(InvalidInput, match="at least one output"):
-        clipped.discretised(LABELS, [0, 5.5])
+        clipped.discretise(LABELS, [0, 5.5])

@@ -285,7 +285,7 @@ def test_clipping_and_other_problems():
 
 
 def test_two_numbers_are_two_labels_and_no_range(ledger):
-    with pytest.raises(InvalidInput, match=r"Two numbers are two labels; a range is labels=range\(53\)"):
+    with pytest.raises(InvalidInput, match=r"Two numbers are two labels, and a range is labels=range\(53\)"):
         randomized([0, 5, 20], labels=(0, 20), dataset="d", ledger=ledger)
     assert not ledger.entries()
     assert randomized([0, 20], labels=(0, 20)).record.labels == (0.0, 20.0)
@@ -301,9 +301,9 @@ def test_what_cannot_be_estimated_is_said():
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"bias_penalty": 0.0}, ", as far as a uniform prior tells: the mechanism has 2 outputs for 4 labels"),
+        ({"bias_penalty": 0.0}, " under a uniform prior: the mechanism has 2 outputs for 4 labels"),
         ({"bias_penalty": 0.0, "prior": [1.0, 0.0, 0.0, 0.0]}, ": the mechanism has 1 output for 4 labels"),
-        ({"randomizer": "rr-top-k:2"}, ", as far as a uniform prior tells: the mechanism has 2 outputs for 4 labels"),
+        ({"randomizer": "rr-top-k:2"}, " under a uniform prior: the mechanism has 2 outputs for 4 labels"),
     ],
 )
 def test_a_warning_that_is_an_error_costs_nothing(ledger, options, told):
@@ -445,7 +445,7 @@ def test_declared_labels_of_another_type_are_named_by_it(labels, kind):
 def test_a_column_that_is_not_there_is_answered_by_the_nearest_name():
     frame = {"class": NAMES, "y": NUMBERS, 7: NUMBERS}
     for given in (pd.DataFrame(frame), pl.DataFrame({str(name): cells for name, cells in frame.items()})):
-        with pytest.raises(InvalidInput, match=r"0 columns named 'clas' among 3, .*; did you mean 'class'\?$"):
+        with pytest.raises(InvalidInput, match=r"0 columns named 'clas' among 3, .* \(did you mean 'class'\?\)$"):
             optrand.randomize(given, 1.0, column="clas", labels=CLASSES)
         with pytest.raises(InvalidInput, match=r"0 columns named 'weeks' among 3, expected one$"):
             optrand.randomize(given, 1.0, column="weeks", labels=CLASSES)

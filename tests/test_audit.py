@@ -54,7 +54,7 @@ def test_rounding_is_forgiven_of_floats_and_of_nothing_else() -> None:
     assert (found.private, found.private_but_for_rounding, found.findings) == (False, True, ())
     exact = audit([[Fraction(p) for p in row] for row in table.tolist()], 1.0)
     assert not exact.private_but_for_rounding
-    assert exact.findings[0].startswith("not 1-DP: epsilon is 1.000000001; output 0")
+    assert exact.findings[0].startswith("not 1-DP: epsilon is 1.000000001, as output 0")
     assert audit([[repr(p) for p in row] for row in table.tolist()], 1.0).private_but_for_rounding
     assert not audit([[f"{p:.4f}" for p in row] for row in table.tolist()], 1.0).private_but_for_rounding
     assert not audit(table, 1.0 - 1e-6).private_but_for_rounding
@@ -317,7 +317,7 @@ def test_a_file_that_is_not_private_ends_with_3(tmp_path) -> None:
     table.write_text("0.5,0.5,0\n0.25,0.5,0.25\n")
     done = run(table, "--epsilon", "1", "--labels", "5,2", "--outputs", "0:2")
     assert done.exit_code == UNVERIFIED
-    assert "output 2.0 has probability 0.25 where the label is 2.0, and 0 where it is 5.0" in done.stdout
+    assert "output 2.0 has probability 0.25 if the label is 2.0, and 0 if it is 5.0" in done.stdout
     assert done.stderr.startswith("error: ")
 
 
@@ -326,7 +326,7 @@ def test_names_of_the_command_line_are_names(tmp_path) -> None:
     table.write_text("0.75,0.25\n0.5,0.5\n")
     done = run(table, "--epsilon", "0.5", "--labels", "no,yes", "--outputs", "no,yes")
     assert done.exit_code == UNVERIFIED
-    assert "where the label is yes" in done.stdout
+    assert "if the label is yes" in done.stdout
 
 
 ROWS = [[0.0, 0.5, 0.5], [0.6, 0.2, 0.2]]

@@ -304,7 +304,7 @@ def test_solve_places_knots_among_the_labels(here):
     [
         (["--outputs", "adaptive:0"], "a share of the optimum above 0"),
         (["--outputs", "adaptive:few"], "a number of outputs, such as adaptive:12"),
-        (["--outputs", "adaptive:12", "--knots", "5"], "give one of them"),
+        (["--outputs", "adaptive:12", "--knots", "5"], "use one of them"),
         (["--knots", "1"], "a whole number of at least 2"),
         (["--knots", "2", "--bias-penalty", "1"], "leave out --bias-penalty"),
     ],
@@ -491,7 +491,7 @@ def test_the_owner_may_have_what_is_wrong_counted_on_the_standard_error(here, mo
     (here / "in.csv").write_text("id,y\n1,2\n")
     fine = randomized("--diagnose", *more)
     assert (fine.exit_code, fine.stdout) == (0, "")
-    assert "nothing was released and nothing spent" in fine.stderr
+    assert "nothing was released or spent" in fine.stderr
     assert set(listing(here)) == set(before)
 
 
@@ -510,7 +510,7 @@ def test_a_command_is_suggested_for_another_word(word, command):
 
 @pytest.mark.usefixtures("here")
 def test_a_column_that_is_not_there_is_answered_by_the_nearest_name():
-    assert "its header names 2 columns; did you mean 'id'?" in one_line(randomized(column="idd"))
+    assert "its header names 2 columns (did you mean 'id'?)" in one_line(randomized(column="idd"))
     assert one_line(randomized(column="weeks")).endswith("its header names 2 columns\n")
 
 
@@ -596,10 +596,10 @@ def test_a_biased_mechanism_fails(saved):
 
 
 DAMAGE = {
-    "cut": (lambda content: content[: len(content) // 2], "no saved mechanism"),
+    "cut": (lambda content: content[: len(content) // 2], "neither a saved mechanism"),
     "edited": (lambda content: re.sub(rb'"epsilon":"?1\.0"?', b'"epsilon":1.5', content), "digest"),
     "newer": (lambda content: re.sub(rb'"schema":\d+', b'"schema":99', content), "newer optrand"),
-    "another": (lambda _: b"{}", "no saved mechanism"),
+    "another": (lambda _: b"{}", "neither a saved mechanism"),
 }
 
 
@@ -667,7 +667,7 @@ def test_a_full_disk_ends_with_one(here, monkeypatch):
     released = randomized()
     assert released.exit_code == FAILED
     assert one_line(released).startswith("error: No space left on device")
-    assert "a prior was drawn for epsilon 0.05, in no ledger" in released.stderr
+    assert "A prior was drawn for epsilon 0.05, in no ledger" in released.stderr
     stated = solved()
     assert stated.exit_code == FAILED
     assert "error: No space left on device" in stated.stderr
@@ -697,7 +697,7 @@ def test_a_disk_that_is_really_full_leaves_nothing(here):
     arguments = ["in.csv", "out.csv", *SHORT, "--dataset", "d", "--ledger", "l.sqlite"]
     result = module("randomize", *arguments, cwd=here, preexec_fn=limit)
     assert result.returncode == FAILED
-    assert result.stderr.startswith("error: File too large; epsilon 1 is charged to dataset 'd', once")
+    assert result.stderr.startswith("error: File too large. Epsilon 1 is charged to dataset 'd', once")
     assert result.stderr.count("\n") == 1
     assert set(listing(here)) - set(before) == {Path("l.sqlite")}
     assert run("randomize", *arguments).exit_code == 0

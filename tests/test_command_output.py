@@ -94,14 +94,17 @@ def test_a_release_from_which_nothing_can_be_estimated_is_no_success():
 def test_files_that_are_no_release_are_named(tmp_path):
     released(*NUMBERS, "--nulls", "pass")
     swapped = invoked("estimate", "out.csv", "out.csv.release.json", code=3)
-    assert "out.csv is no saved mechanism and no record of a release" in swapped.stderr
-    assert "out.csv is no saved mechanism and no record of a release" in invoked("verify", "out.csv", code=3).stderr
+    assert "out.csv is neither a saved mechanism nor the record of a release" in swapped.stderr
+    assert (
+        "out.csv is neither a saved mechanism nor the record of a release"
+        in invoked("verify", "out.csv", code=3).stderr
+    )
     for command in ("verify", "estimate"):
         missing = invoked(command, "none.json", *(["out.csv"] if command == "estimate" else []), code=2)
         assert "none.json is not there" in missing.stderr
     optrand.load_release("out.csv.release.json").mechanism.save(tmp_path / "m.json")
     assert "needs the record of a release" in invoked("verify", "m.json", "--table", "out.csv", code=2).stderr
-    assert "no record of one release" in invoked("estimate", "m.json", "out.csv", code=2).stderr
+    assert "not a record of one release" in invoked("estimate", "m.json", "out.csv", code=2).stderr
     invoked("estimate", "out.csv.release.json", "none.csv", code=2)
 
 

@@ -85,7 +85,7 @@ def test_a_second_release_is_refused_and_says_what_was_spent(ledger: Ledger) -> 
 
 def test_another_release_is_not_advised_if_it_would_exceed_the_budget(ledger: Ledger) -> None:
     finish(ledger, charge())
-    with pytest.raises(AlreadySpent, match=r"to epsilon 2; the dataset would exceed its budget of epsilon 1$"):
+    with pytest.raises(AlreadySpent, match=r"to epsilon 2, and would exceed the budget of epsilon 1 of the dataset$"):
         ledger.begin([charge()], budget=1)
     with pytest.raises(AlreadySpent, match="again=True"):
         ledger.begin([charge()], budget=2)
@@ -364,16 +364,16 @@ def invoked(*arguments: object, code: int = 0) -> Any:
 def test_the_command_lists_and_withdraws(ledger: Ledger, where: str | Path, tmp_path: Path) -> None:
     finish(ledger, charge(epsilon=Fraction(1, 3)))
     (begun,) = ledger.begin([charge(column="other")])
-    assert ledger.unfinished(begun.id) == begun
+    assert ledger.find_unfinished(begun.id) == begun
     told = invoked("--ledger", where).stdout
     assert "census, column 'weeks': epsilon 0.33333333333333334 (prior" in told
     assert "total of census, all columns: epsilon 1.3333333333333334" in told
     answer = json.loads(invoked("--ledger", where, "--withdraw", begun.id, "--json").stdout)
     assert [entry["state"] for entry in answer["entries"]] == ["complete", "charged, withdrawn"]
     assert answer["totals"][-1]["epsilon"] == "1"
-    assert ledger.unfinished(begun.id) is None
+    assert ledger.find_unfinished(begun.id) is None
     optrand.randomize([0, 1] * 50, 1.0, labels=[0, 1], dataset="other", ledger=ledger)
-    assert "; complete; in memory; release " in invoked("--ledger", where, "--dataset", "other").stdout
+    assert ", complete, in memory, release " in invoked("--ledger", where, "--dataset", "other").stdout
     assert "nothing was spent on dataset 'x'" in invoked("--ledger", where, "--dataset", "x").stdout
     assert "nothing was spent" in invoked("--ledger", tmp_path / "none.sqlite").stdout
     assert not (tmp_path / "none.sqlite").exists()

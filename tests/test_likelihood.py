@@ -147,7 +147,7 @@ def test_noise_of_real_numbers(kind) -> None:
     """Beyond an end the mass, within the density: a channel on a fine grid has both."""
     randomizer = kind([0, 2], EPSILON, clip=optrand.Interval(-1, 3))
     outputs = np.linspace(-1, 3, 4 * 997 + 1)
-    matrix = randomizer.discretised([0, 1, 2], outputs).matrix
+    matrix = randomizer.discretise([0, 1, 2], outputs).matrix
     at = [0, 500, 1777, 3333, 3988]
     table = released(outputs[at], randomizer).likelihood
     np.testing.assert_allclose(table, (matrix[:, at] / matrix[:, at].max(axis=0)).T, rtol=2e-3)

@@ -80,7 +80,7 @@ def test_each_row_pays_the_sum_of_its_charges(charges):
         for row in rows:
             expected[row] += amount
     assert [spent.epsilon for spent in odometer.of_rows(range(8))] == expected
-    assert odometer.realised.epsilon == max(expected)
+    assert odometer.cost.epsilon == max(expected)
 
 
 def test_a_budget_is_exact_and_a_refused_charge_changes_nothing():
@@ -94,7 +94,7 @@ def test_a_budget_is_exact_and_a_refused_charge_changes_nothing():
         odometer.charge([1], Spent(0, Fraction(1, 10**40)))
     assert odometer.of_rows([0, 1, 2]) == before
     odometer.charge([1], Spent(1))
-    assert odometer.realised == Spent(1)
+    assert odometer.cost == Spent(1)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_rows_are_distinct_places(rows):
     odometer = Odometer(3)
     with pytest.raises(InvalidInput, match="row"):
         odometer.charge(rows, Spent(1))
-    assert odometer.realised == Spent()
+    assert odometer.cost == Spent()
 
 
 def test_threads_together_do_not_exceed_a_budget():

@@ -503,7 +503,7 @@ def test_two_columns_of_one_name_are_refused_by_parquet_alone() -> None:
 def test_a_cell_that_parquet_cannot_hold_is_found_wherever_it_is(row: int) -> None:
     cells = [b"\xff" if number == row else b"p" for number in range(ROWS)]
     Path("in.csv").write_bytes(b"y,c\n" + b"".join(b"%d,%b\n" % pair for pair in zip(LABELS, cells, strict=True)))
-    check_refused("in.csv", "out.parquet", "at least one cell is no UTF-8 text")
+    check_refused("in.csv", "out.parquet", "at least one cell is not UTF-8 text")
     assert invoked("in.csv", "out.parquet", "--drop", "c").exit_code == 0
     assert invoked("in.csv", "out.csv", "--again").exit_code == 0
     assert Path("out.csv").read_bytes().splitlines()[row + 1].endswith(b",\xff")
@@ -529,7 +529,7 @@ def test_columns_in_memory_whose_rows_cannot_be_left_out_are_refused(cells: Any)
     try:
         table.filter(pa.array([True, False]))
     except pa.ArrowNotImplementedError:
-        with pytest.raises(InvalidInput, match="others cannot take their place"):
+        with pytest.raises(InvalidInput, match="they cannot be replaced"):
             optrand.randomize(table, 1.0, nulls="drop", **options)
         assert charges() == 0
     assert optrand.randomize(table, 1.0, nulls="pass", **options).table["c"].to_pylist() == table["c"].to_pylist()
@@ -537,7 +537,7 @@ def test_columns_in_memory_whose_rows_cannot_be_left_out_are_refused(cells: Any)
 
 def test_a_class_of_its_own_is_rehearsed_before_it_is_charged() -> None:
     given = OddSeries([0, 1, 2], flavour=1)
-    with pytest.raises(InvalidInput, match="type OddSeries, in which others cannot take their place"):
+    with pytest.raises(InvalidInput, match="type OddSeries, in which they cannot be replaced"):
         optrand.randomize(given, 1.0, labels=range(3), dataset="d", ledger="accounts/ledger.sqlite")
     assert charges() == 0
 
@@ -783,10 +783,10 @@ def test_missing_labels_are_a_class_or_left_out_of_estimates_and_keep_their_type
 
 def test_a_stranger_among_released_classes_is_still_refused() -> None:
     noisy, record = optrand.randomize(GAPS, 30.0, labels=["a", "b"], nulls="pass")
-    with pytest.raises(InvalidInput, match="1 of 3000 released values are no labels"):
+    with pytest.raises(InvalidInput, match="1 of 3000 released values are not labels"):
         optrand.estimate.histogram(["c", *noisy[1:]], record)
     _, without = optrand.randomize(["a", "b"] * 50, 30.0, labels=["a", "b"])
-    with pytest.raises(InvalidInput, match="1 of 2 released values are no labels"):
+    with pytest.raises(InvalidInput, match="1 of 2 released values are not labels"):
         optrand.estimate.histogram(["a", None], without)
 
 

@@ -256,8 +256,8 @@ def test_text_becomes_parquet_and_back() -> None:
         ({"ids": ("d",)}, "no column 'd'"),
         ({"groups": ("d",)}, "no column 'd'"),
         ({"keep": ["d"]}, "no column 'd'"),
-        ({"keep": ["c"], "drop": ["c"]}, "one of the two"),
-        ({"drop": ["y"]}, "other columns than 'y'"),
+        ({"keep": ["c"], "drop": ["c"]}, "not both"),
+        ({"drop": ["y"]}, "'y' is not among them"),
         ({"separator": ";"}, "for separated text"),
     ],
 )

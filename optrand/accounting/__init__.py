@@ -1,4 +1,4 @@
-"""Accounts of privacy: exact sums, an odometer for rows, and a durable ledger of releases."""
+"""Privacy accounting: exact sums, an odometer for rows, and a durable ledger of releases."""
 
 from typing import TYPE_CHECKING
 

@@ -2,8 +2,8 @@
 
 The ledger is one SQLite file in WAL mode, or tables of a PostgreSQL server. A release passes through three states:
 
-    charged     its epsilon is on the disk, nothing has been drawn;
-    drawn       its noisy histogram and its mechanisms are in the ledger, labels may have been drawn;
+    charged     its epsilon is on the disk, nothing has been drawn,
+    drawn       its noisy histogram and its mechanisms are in the ledger, labels may have been drawn,
     complete    its table is published, and its key is erased.
 
 Every noisy label is a function of the key and the record's id, so a release that broke off goes on with the same noise.
@@ -32,7 +32,7 @@ from optrand.base._validation import check_flag
 from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput, MissingExtra, OverBudget
 
 APPLICATION = 0x6F70_746C
-"""The letters "optl": application id of the file, so that another SQLite file is refused, and lock of a server."""
+"""The letters "optl": application id of the file, by which other SQLite files are refused, and lock of a server."""
 
 SCHEMES = ("postgresql://", "postgres://")
 
@@ -98,18 +98,18 @@ class Charge:
 
     @property
     def total(self) -> Spent:
-        """Return the cost of the release."""
+        """Cost of the release."""
         return Spent(self.epsilon)
 
     @property
     def parts(self) -> dict[str, Spent]:
-        """Return the total, split between the prior, if there is one, and the labels."""
+        """The total, split between the prior, if there is one, and the labels."""
         prior = {"prior": Spent(self.prior_epsilon)} if self.prior_epsilon else {}
         return {**prior, "labels": Spent(self.epsilon - self.prior_epsilon)}
 
     @property
     def open(self) -> bool:
-        """Decide whether the release can go on."""
+        """Whether the release can go on."""
         return self.key is not None
 
     @property
@@ -119,7 +119,7 @@ class Charge:
 
 
 Execute = Callable[..., Any]
-"""Runs one statement with parameters, as the method of a connection of sqlite3 does."""
+"""Callable that runs one statement with parameters, such as ``sqlite3.Connection.execute``."""
 
 FIELDS = tuple(Charge.__dataclass_fields__)
 COLUMNS = ", ".join(f'"{name}"' for name in FIELDS)
@@ -131,7 +131,7 @@ class Ledger:
     Parameters
     ----------
     path : path or str, optional
-        The file, which is made if it is missing; on a local disk. By default :func:`default_path`. Or the URL of a
+        A file on a local disk, made if it is missing, by default :func:`default_path`. Or the URL of a
         PostgreSQL database, ``postgresql://user@host/database``, which may hold one ledger.
 
     Raises
@@ -183,7 +183,7 @@ class Ledger:
 
     @property
     def digest_key(self) -> bytes:
-        """Return the key of digests of inputs. A plain digest would disclose a label to anyone who knows all others."""
+        """Key of the digests of inputs. A plain digest would disclose a label to anyone who knows all others."""
         return hmac.digest(self._secret, b"digests of inputs", "sha256")
 
     def begin(
@@ -222,7 +222,7 @@ class Ledger:
             for charge in new if not again else ():
                 _check_first(execute, charge, limit)
             if limit is not None and new:
-                spent, cost = Spent(_spent(execute, new[0].dataset)), Spent.total(charge.total for charge in new)
+                spent, cost = Spent(_sum_costs(execute, new[0].dataset)), Spent.total(charge.total for charge in new)
                 if not (spent + cost).within(limit):
                     raise OverBudget(
                         f"the release costs {cost} and dataset {new[0].dataset!r} has cost {spent}, together "
@@ -234,7 +234,7 @@ class Ledger:
             ]
 
     def draw(self, charge: Charge, record: str) -> str:
-        """Enter the record that labels are drawn with. Return it, or the record of another run that came first."""
+        """Enter the record that labels are drawn with. Return it, or that of another run that entered one before."""
         with self._transaction() as execute:
             execute(
                 "UPDATE release SET record = ?, state = 'drawn' WHERE id = ? AND state = 'charged' AND key IS NOT NULL",
@@ -281,7 +281,7 @@ class Ledger:
             if execute(change, (check_name(release, "the release"),)).rowcount != 1:
                 raise InvalidInput("the ledger has no unfinished release of that id: see `optrand ledger`")
 
-    def unfinished(self, release: str) -> Charge | None:
+    def find_unfinished(self, release: str) -> Charge | None:
         """Return the release of an id if it can go on, else None."""
         with self._transaction() as execute:
             return next(iter(_select(execute, "id = ? AND key IS NOT NULL", (release,))), None)
@@ -295,7 +295,7 @@ class Ledger:
     def spent(self, dataset: str, column: str | None = None) -> Spent:
         """Return the cost of all releases of a dataset, or of one column of it, by basic composition."""
         with self._transaction() as execute:
-            return Spent(_spent(execute, check_name(dataset, "the dataset"), column))
+            return Spent(_sum_costs(execute, check_name(dataset, "the dataset"), column))
 
 
 def default_path() -> Path:
@@ -315,7 +315,7 @@ def check_name(name: object, what: str) -> str:
         The name is not one line of 1 to 200 characters, or has a space at either end.
     """
     if not isinstance(name, str) or not name or name != name.strip() or len(name) > 200 or not name.isprintable():
-        raise InvalidInput(f"{what} is no name: expected one line of at most 200 characters, no space at either end")
+        raise InvalidInput(f"{what} is not a name: expected one line of at most 200 characters, no space at the ends")
     return unicodedata.normalize("NFC", name.casefold())
 
 
@@ -340,7 +340,7 @@ def _insert(execute: Execute, charge: Charge) -> Charge:
 
 
 def _find_unfinished(execute: Execute, charge: Charge, *, again: bool) -> Charge | None:
-    """Find the open release that the request goes on with; with `again`, only one that was itself another release."""
+    """Find the open release that the request continues. With `again`, only one that was itself another release."""
     same = 'key IS NOT NULL AND dataset = ? AND "column" = ? AND question = ? AND output = ? AND again >= ?'
     values = (charge.dataset, charge.column, charge.question, charge.output, int(again))
     open_ones = _select(execute, same, values)
@@ -353,7 +353,7 @@ def _find_unfinished(execute: Execute, charge: Charge, *, again: bool) -> Charge
     return found
 
 
-def _spent(execute: Execute, dataset: str, column: str | None = None) -> Fraction:
+def _sum_costs(execute: Execute, dataset: str, column: str | None = None) -> Fraction:
     rows = execute(
         'SELECT epsilon, COUNT(*) FROM release WHERE dataset = ? AND "column" = COALESCE(?, "column") GROUP BY epsilon',
         (dataset, column),
@@ -362,14 +362,14 @@ def _spent(execute: Execute, dataset: str, column: str | None = None) -> Fractio
 
 
 def _check_first(execute: Execute, charge: Charge, limit: Spent | None) -> None:
-    if not (total := _spent(execute, charge.dataset, charge.column)):
+    if not (total := _sum_costs(execute, charge.dataset, charge.column)):
         return
     spent = Spent(total)
-    allowed = limit is None or (Spent(_spent(execute, charge.dataset)) + charge.total).within(limit)
+    allowed = limit is None or (Spent(_sum_costs(execute, charge.dataset)) + charge.total).within(limit)
     message = (
         f"column {charge.column!r} of dataset {charge.dataset!r} was released before, for {spent} in total: another "
-        f"release adds {charge.total}, to {spent + charge.total}; "
-        f"{'ask for that with again=True' if allowed else f'the dataset would exceed its budget of {limit}'}"
+        f"release adds {charge.total}, to {spent + charge.total}, "
+        f"{'and needs again=True' if allowed else f'and would exceed the budget of {limit} of the dataset'}"
     )
     if _select(execute, 'dataset = ? AND "column" = ? AND key IS NOT NULL', (charge.dataset, charge.column)):
         message += ". One of these is unfinished: the command that began it goes on with it, at no further cost"
@@ -377,16 +377,16 @@ def _check_first(execute: Execute, charge: Charge, limit: Spent | None) -> None:
 
 
 def _check_file(path: Path) -> None:
-    """Make the file, readable by its owner alone, or look whether it may be a ledger at all."""
+    """Make the file, readable by its owner alone, or check that an existing one may be a ledger."""
     if not path.parent.is_dir():
         raise InvalidInput(f"{path.parent} is not a folder: make it first, or keep the ledger elsewhere")
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except ValueError:
-        raise InvalidInput("the path of the ledger is no text that can name a file") from None
+        raise InvalidInput("the path of the ledger cannot name a file") from None
     except FileExistsError:
         if not path.is_file():
-            raise InvalidFile(f"{path} is not a file, so it is no ledger") from None
+            raise InvalidFile(f"{path} is not a file, expected a ledger") from None
         with path.open("rb") as stream:
             if stream.read(16) not in (b"", b"SQLite format 3\0"):
                 raise InvalidFile(f"{path} is not a ledger: name another file, or one that is new") from None
@@ -399,9 +399,9 @@ def _check_file(path: Path) -> None:
 
 @contextmanager
 def _file_transaction(path: Path, *, create: bool = False) -> Iterator[Execute]:
-    """Hold the lock of writers of a file; commit, or roll back on an error. Make the tables of a new file if asked."""
+    """Hold a file's lock of writers, and commit or, on an error, roll back. With `create`, make missing tables."""
     try:
-        # A file that was removed meanwhile is no new ledger: what it had counted is spent.
+        # A file that was removed meanwhile is not made anew: the epsilon that it had counted is spent.
         address = f"{path.absolute().as_uri()}?mode=rw"
         with closing(sqlite3.connect(address, uri=True, timeout=60, isolation_level=None)) as database:
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
@@ -418,19 +418,19 @@ def _file_transaction(path: Path, *, create: bool = False) -> Iterator[Execute]:
                 database.execute("ROLLBACK")
                 raise
             database.execute("COMMIT")
-            # The log would keep pages with keys that were erased. What was done is done, even if that fails: the next
-            # transaction tries it again.
+            # The log would keep pages with erased keys. If this fails, the transaction stays committed, and the
+            # next one tries again.
             with suppress(sqlite3.OperationalError):
                 database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
             raise OSError(f"the ledger {path} cannot be used: {error}") from error
-        raise InvalidFile(f"{path} is damaged, or no ledger: {error}") from error
+        raise InvalidFile(f"{path} is damaged, or not a ledger: {error}") from error
 
 
 @contextmanager
 def _server_transaction(url: str, name: str, *, create: bool = False) -> Iterator[Execute]:
-    """Do the same on a PostgreSQL server; libpq finds the password in ``~/.pgpass``.
+    """Do the same on a PostgreSQL server. libpq finds the password in ``~/.pgpass``.
 
     All transactions take one lock, so that they follow each other as those of a file do. The server writes a charge to
     its disk before it answers (``synchronous_commit``, its default). A server that cannot be reached, or is busy for a
@@ -453,7 +453,7 @@ def _server_transaction(url: str, name: str, *, create: bool = False) -> Iterato
                 _create(execute, serial="rowid BIGSERIAL,", bytes="BYTEA", strict="")
             yield execute
     except psycopg.Error as error:
-        # Other errors than those of a connection may quote what was entered.
+        # Errors other than those of the connection may quote entered values.
         reason = str(error).partition("\n")[0] if isinstance(error, psycopg.OperationalError) else ""
         if password := urlsplit(url).password:
             reason = reason.replace(password, "***").replace(unquote(password), "***")

@@ -1,4 +1,4 @@
-"""Privacy that was spent, in rationals, and the account of every row of a table."""
+"""Exact costs in epsilon and delta, and the account of every row of a table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Spent:
     Parameters
     ----------
     epsilon : Fraction or float
-        In nats, at least 0. A float stands for the shortest decimal that reads back as it: 0.1 for a tenth.
+        In nats, at least 0. A float stands for its shortest decimal: 0.1 for a tenth.
     delta : Fraction or float
         From 0 to 1. Sums may exceed it and then promise nothing.
     exact : bool
@@ -36,7 +36,7 @@ class Spent:
     Raises
     ------
     InvalidInput
-        An amount that is negative or no number.
+        An amount that is negative or not a number.
 
     Examples
     --------
@@ -81,19 +81,19 @@ class Spent:
         return cls(max(part.epsilon for part in every), max(part.delta for part in every), exact=exact)
 
     def within(self, budget: Spent) -> bool:
-        """Return whether neither epsilon nor delta exceeds a budget's, exactly."""
+        """Decide exactly whether neither epsilon nor delta exceeds a budget's."""
         return self.epsilon <= budget.epsilon and self.delta <= budget.delta
 
     def __str__(self) -> str:
         """Return the amounts rounded up, delta only where there is one."""
-        words = f"epsilon {_shown(self.epsilon)}"
+        words = f"epsilon {_write_amount(self.epsilon)}"
         if self.delta:
-            words += f", delta {_shown(self.delta)}"
+            words += f", delta {_write_amount(self.delta)}"
         return words if self.exact else f"{words} (for real numbers only)"
 
 
 def as_budget(given: object) -> Spent | None:
-    """Return a budget that is given as an amount of epsilon, or None if there is none."""
+    """Convert an amount of epsilon to a budget. None stays None."""
     return given if given is None or isinstance(given, Spent) else Spent(_amount(given, "budget"))
 
 
@@ -106,8 +106,8 @@ def _amount(value: object, name: str) -> Fraction:
     return decimal_value(value) if isinstance(value, float) else Fraction(value)
 
 
-def _shown(amount: Fraction) -> str:
-    """Return an amount rounded up to the shortest decimal within a share of 1e-16 of it, or to 17 digits."""
+def _write_amount(amount: Fraction) -> str:
+    """Write an amount, rounded up to the shortest decimal within a relative 1e-16, or to 17 digits."""
     for digits in range(1, 18):
         context = decimal.Context(digits, decimal.ROUND_CEILING, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
         numeral = context.divide(decimal.Decimal(amount.numerator), decimal.Decimal(amount.denominator))
@@ -130,14 +130,14 @@ class Odometer:
     Notes
     -----
     Rows that have paid the same share one exact sum, so that a charge of `m` rows costs ``O(m)`` and one addition for
-    each distinct sum. Memory is eight bytes a row. Threads take turns.
+    each distinct sum. Memory is eight bytes per row. Threads take turns.
 
     Examples
     --------
     >>> odometer = Odometer(4, budget=Spent(Fraction(1)))
     >>> odometer.charge([0, 2], Spent(Fraction(2, 3)))
     >>> odometer.charge([1, 3], Spent(Fraction(1, 3)))
-    >>> str(odometer.realised), [str(each) for each in odometer.of_rows([0, 1])]
+    >>> str(odometer.cost), [str(each) for each in odometer.of_rows([0, 1])]
     ('epsilon 0.6666666666666667', ['epsilon 0.6666666666666667', 'epsilon 0.33333333333333334'])
     >>> odometer.charge([3, 2], Spent(Fraction(2, 3)))
     Traceback (most recent call last):
@@ -148,7 +148,7 @@ class Odometer:
 
     def __init__(self, rows: int, *, budget: Spent | None = None) -> None:
         nothing = Spent()
-        # Sums that some row has, by value: one that no row has any longer is forgotten.
+        # Sums of the rows, by value. A sum that no row has any longer is dropped.
         self._known = weakref.WeakValueDictionary({_value(nothing): nothing})
         self._sums = np.full(check_integer(rows, "the number of rows", 0), nothing, dtype=object)
         self._lock = threading.Lock()
@@ -160,7 +160,7 @@ class Odometer:
         Parameters
         ----------
         rows : (m,) array of int
-            Distinct places, from 0.
+            Distinct row numbers, from 0.
         spent : Spent
             Cost for each of them.
 
@@ -169,7 +169,7 @@ class Odometer:
         OverBudget
             A row would exceed the budget.
         InvalidInput
-            A place outside the table, or the same row twice.
+            A row outside the table, or the same row twice.
         """
         places = self._places(rows)
         if np.unique(places).size != places.size:
@@ -188,12 +188,12 @@ class Odometer:
 
     @property
     def rows(self) -> int:
-        """Return the number of rows."""
+        """Number of rows."""
         return self._sums.size
 
     @property
-    def realised(self) -> Spent:
-        """Return the largest sum that a row has paid. It is the cost of the table: neighbours differ in one row."""
+    def cost(self) -> Spent:
+        """Largest sum that a row has paid. It is the cost of the table, since neighbours differ in one row."""
         with self._lock:
             return Spent.most(_distinct(self._sums.tolist()))
 
@@ -206,9 +206,9 @@ class Odometer:
     def _places(self, rows: ArrayLike) -> NDArray[np.intp]:
         places = rectangular(rows, "rows")
         if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
-            raise InvalidInput("rows must be a one-dimensional array of integers: their places, from 0")
+            raise InvalidInput("rows must be a one-dimensional array of integers: their numbers, from 0")
         if places.size and not (places.min() >= 0 and places.max() < self._sums.size):
-            raise InvalidInput(f"a row lies outside the table, expected places from 0 to {self._sums.size - 1}")
+            raise InvalidInput(f"a row lies outside the table, expected numbers from 0 to {self._sums.size - 1}")
         return places.astype(np.intp)
 
 

@@ -1,4 +1,4 @@
-"""Audits of other people's randomizers, given as tables of probabilities."""
+"""Audits of third-party randomizers, given as tables of probabilities."""
 
 from typing import TYPE_CHECKING
 

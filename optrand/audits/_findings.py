@@ -45,7 +45,7 @@ class Worst:
     output : object
         Name of the output, or its column.
     likely, unlikely : object
-        Names of the labels, or their rows: the output is most probable if the label is `likely`.
+        Names of the labels, or their rows. The output is most probable for the label `likely`.
     largest, smallest : Fraction
         Probabilities of the output for the two.
     """
@@ -64,8 +64,8 @@ class Worst:
     def __str__(self) -> str:
         """Return one sentence."""
         return (
-            f"output {self.output} has probability {_show(self.largest)} where the label is {self.likely}, "
-            f"and {_show(self.smallest)} where it is {self.unlikely}"
+            f"output {self.output} has probability {_show(self.largest)} if the label is {self.likely}, "
+            f"and {_show(self.smallest)} if it is {self.unlikely}"
         )
 
 
@@ -80,7 +80,7 @@ class Comparison:
     optimum : Certificate
         Its `lower` and `upper` enclose the optimum at `epsilon`.
     epsilon : float
-        Budget of the optimum: the stated one, or the realised one if that is larger.
+        Budget of the optimum: the stated one, or the randomizer's own if that is larger.
     kind : str
         ``"unbiased"``, ``"biased"`` or ``"classes"``.
     """
@@ -100,7 +100,7 @@ class Comparison:
 
     def __str__(self) -> str:
         """Return value and gap in one line."""
-        best = f"the best {'' if self.kind == 'classes' else self.kind + ' '}randomizer at epsilon {self.epsilon:g}"
+        best = f"best {'' if self.kind == 'classes' else self.kind + ' '}randomizer at epsilon {self.epsilon:g}"
         ends = f"between {shown_below(self.optimum.lower, 6)} and {shown_above(self.optimum.upper, 6)}"
         if self.kind == "classes":
             value = f"probability of the true class {shown_below(self.value, 6)}"
@@ -108,7 +108,7 @@ class Comparison:
             value = (
                 f"half squared error {shown_above(self.value, 6)} (root mean square {math.sqrt(2 * self.value):.4g})"
             )
-        return f"{value}; {best} has {ends}, so it is at most {shown_above(100 * self.gap, 3)} % from the optimum"
+        return f"{value}. The {best} has {ends}, so this is at most {shown_above(100 * self.gap, 3)} % from the optimum"
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +122,9 @@ class Audit(Record):
     labels, outputs : tuple
         Names of the rows and of the columns, their numbers by default.
     numeric : bool
-        Whether labels and outputs are numbers that were given, so that there is a bias.
+        Whether labels and outputs were given as numbers, so that bias is defined.
     comparison : Comparison or None
-        Value under the prior and the certified optimum; None without a prior, or if no loss is defined.
+        Value under the prior and the certified optimum. None without a prior, or if no loss is defined.
     prior : tuple of float or None
         Probabilities of the labels, if they were given.
     """
@@ -143,7 +143,7 @@ class Audit(Record):
         return f"<Audit: {size}, epsilon {self.epsilon:g}, stated {self.stated_epsilon:g}>"
 
     def __bool__(self) -> NoReturn:
-        """Refuse to be true or false: an audit with findings is an object, too."""
+        """Raise, as an audit with findings would otherwise count as true."""
         raise TypeError("an audit is neither true nor false: read its attribute private, or private_but_for_rounding")
 
     @property
@@ -158,7 +158,7 @@ class Audit(Record):
 
     @property
     def _ratios(self) -> tuple[Fraction | None, Fraction | None]:
-        """Largest ratios of the table as it is given, and of that of normalised rows; None if it is infinite."""
+        """Largest ratios of the table as given and of that with normalised rows. None if infinite."""
         return self.worst.ratio, None if self._normalised is None else self._normalised.largest_ratio
 
     @property
@@ -172,7 +172,7 @@ class Audit(Record):
 
     @cached_property
     def pair_epsilons(self) -> Floats | None:
-        """Epsilon of each ordered pair of labels, rounded up, shape ``(k, k)``; None if a probability is negative.
+        """Epsilon of each ordered pair of labels, rounded up, shape ``(k, k)``. None if a probability is negative.
 
         Entry ``[y, z]`` is the largest logarithm of ``M[y, o] / M[z, o]``, rows normalised: infinite if label `z` never
         has an output of label `y`. The largest entry is :attr:`normalised_epsilon`.
@@ -203,16 +203,16 @@ class Audit(Record):
 
     @cached_property
     def maximal_leakage(self) -> float | None:
-        """Maximal leakage ``log sum_o max_y M[y, o]`` in nats, rounded up; None if a probability is negative.
+        """Maximal leakage ``log sum_o max_y M[y, o]`` in nats, rounded up. None if a probability is negative.
 
-        By its exponential an output multiplies the chance to guess anything about the label, at most and for any prior
+        An output multiplies the chance to guess anything about the label at most by its exponential, for any prior
         (Issa, Wagner and Kamath 2020).
         """
         return None if self._normalised is None else log_above(self._normalised.leakage)
 
     @cached_property
     def guess(self) -> float | None:
-        """Probability that the best guess of the label is right, rounded up; None if a probability is negative.
+        """Probability that the best guess of the label is right, rounded up. None if a probability is negative.
 
         The prior is the given one, or uniform.
         """
@@ -225,7 +225,7 @@ class Audit(Record):
 
     @cached_property
     def private(self) -> bool:
-        """Whether rows are probabilities, and the table keeps the stated epsilon both as given and normalised.
+        """Whether rows are probabilities, and the table keeps the stated epsilon both as given and after normalisation.
 
         The decision involves no rounding, but the rows of a table of floats may miss 1 by a billionth.
         """
@@ -244,7 +244,7 @@ class Audit(Record):
 
     @property
     def private_but_for_rounding(self) -> bool:
-        """Whether it is private, or its entries are floats and it exceeds the stated epsilon by a billionth at most."""
+        """Whether it is private, or a table of floats that exceeds the stated epsilon by a billionth at most."""
         rounding = self.table.rounded and self._most <= self.stated_epsilon * (1 + TOLERANCE) + TOLERANCE * 1e-6
         return self.private or (rounding and self._probabilities)
 
@@ -267,7 +267,7 @@ class Audit(Record):
 
     @cached_property
     def biases(self) -> tuple[Fraction, ...] | None:
-        """``E[M(y)] - y`` of each row, normalised, exactly; None if labels or outputs are not numbers."""
+        """``E[M(y)] - y`` of each row, normalised, exactly. None if labels or outputs are not numbers."""
         return None if self._numbers is None else self._in_given_order(self._numbers.biases)
 
     @cached_property
@@ -282,17 +282,17 @@ class Audit(Record):
 
     @property
     def bias(self) -> float | None:
-        """Largest ``|E[M(y)] - y|``, rounded up; None if labels or outputs are not numbers."""
+        """Largest ``|E[M(y)] - y|``, rounded up. None if labels or outputs are not numbers."""
         return None if self.biases is None else float_above(max(map(abs, self.biases)))
 
     @property
     def gap(self) -> float | None:
-        """Largest distance from the optimum, relative to the randomizer's value; None without a comparison."""
+        """Largest distance from the optimum, relative to the randomizer's value. None without a comparison."""
         return None if self.comparison is None else self.comparison.gap
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """Faults in words; empty if the table has no fault."""
+        """Faults in words. Empty if the table has no fault."""
         found = []
         if self.table.negative:
             found.append(f"{(self.table.weights < 0).sum()} probabilities are negative")
@@ -305,11 +305,11 @@ class Audit(Record):
                 "add the missing outputs to every row"
             )
         if self._most > self.stated_epsilon and not self.private_but_for_rounding:
-            found.append(f"not {self.stated_epsilon:g}-DP: {self._told_epsilon}; {self.worst}")
+            found.append(f"not {self.stated_epsilon:g}-DP: {self._epsilon_words}, as {self.worst}")
         return tuple(found)
 
     @property
-    def _told_epsilon(self) -> str:
+    def _epsilon_words(self) -> str:
         if self._most == math.inf:
             return "epsilon is infinite"
         after = "" if self._most == self.epsilon else " once its rows are normalised"
@@ -320,10 +320,10 @@ class Audit(Record):
         if self.private and not self._most:
             lines = ["private: the output does not depend on the label"]
         elif self.private:
-            lines = [f"private as stated: {self._told_epsilon}, stated {self.stated_epsilon:g}; {self.worst}"]
+            lines = [f"private as stated: {self._epsilon_words} (stated {self.stated_epsilon:g}), as {self.worst}"]
         elif self.private_but_for_rounding:
             over = self._most - self.stated_epsilon
-            lines = [f"private as stated up to the rounding of floats, by {shown_above(over, 2)}; {self.worst}"]
+            lines = [f"private as stated up to the rounding of floats, by {shown_above(over, 2)}, as {self.worst}"]
         else:
             lines = ["NOT private as stated"]
         lines += self.findings
@@ -359,7 +359,7 @@ def audit(
     outputs : (m,) sequence, optional
         Numbers, or names.
     prior : (k,) array, optional
-        Probabilities of the labels; without them there is no loss to compare.
+        Probabilities of the labels. Without them there is no loss to compare.
 
     Returns
     -------
@@ -369,12 +369,12 @@ def audit(
     Raises
     ------
     InvalidInput
-        No table of numbers, a row that sums to 0 or less, or names that do not fit it.
+        The matrix is not a table of numbers, a row sums to 0 or less, or names do not fit.
 
     Notes
     -----
     A randomizer without bias (to a billionth of the range of the labels) is compared with the best unbiased one, any
-    other with the best of all. The optimum has the stated epsilon, or the realised one if that is larger. Cost
+    other with the best of all. The optimum has the stated epsilon, or the randomizer's own if that is larger. Cost
     ``O(k m)`` exact operations, and a solve.
 
     Examples
@@ -394,7 +394,7 @@ def audit(
     ...     audit([["0.5", "0.25", "0.25"], ["0.25", "0.75", 0], ["0.25", "0.25", "0.5"]], 0.7)
     ... )
     NOT private as stated
-    not 0.7-DP: epsilon is infinite; output 2 has probability 0.5 where the label is 2, and 0 where it is 1
+    not 0.7-DP: epsilon is infinite, as output 2 has probability 0.5 if the label is 2, and 0 if it is 1
     """
     table, budget = ExactTable.of(matrix), check_epsilon(epsilon)
     k, m = table.weights.shape
@@ -436,7 +436,7 @@ def _compare(found: Audit, prior: Floats) -> Comparison | None:
 
 
 def _axis_names(matrix: object, axis: str, given: Names | None) -> Names | None:
-    """Return the names of a frame's rows or columns, unless they are numbers from 0 on or others are given."""
+    """Return the given names, or those of a frame's rows or columns, unless these are the numbers from 0."""
     names = getattr(matrix, axis, None)
     if names is None or callable(names):
         return given

@@ -1,4 +1,4 @@
-"""Other people's tables of probabilities, read without rounding: floats, fractions, decimals as text, and CSV files.
+"""Third-party tables of probabilities, read without rounding: floats, fractions, decimals as text, and CSV files.
 
 A file may have the names of outputs in its first line, and the names of labels in its first column.
 """
@@ -34,7 +34,7 @@ TOLERANCE = 1e-9
 """Relative tolerance of rows and ratios of a table of floats."""
 
 NEARLY_ONE = Fraction(1, 20)
-"""Rows whose sums miss 1 by less than this may be rows of probabilities, printed with few digits or in error."""
+"""Rows whose sums miss 1 by less than this may be probabilities, printed with few digits or in error."""
 
 LABEL_TITLES = frozenset({"", "label", "labels", "y", "class", "classes", "index", "input", "unnamed: 0", "rownames"})
 """Titles of a column of labels, in lower case. Writers of data frames leave it empty."""
@@ -68,10 +68,10 @@ class ExactTable(Record):
 
     @classmethod
     def of(cls, given: ArrayLike | Sequence[Sequence[object]]) -> ExactTable:
-        """Read a table, or raise :class:`InvalidInput`: another shape, entries that are not numbers, an empty row."""
+        """Read a table. Raise :class:`InvalidInput` for another shape, an entry that is no number, or an empty row."""
         array = rectangular(given, "matrix")
         if array.ndim != 2 or not array.size:
-            raise InvalidInput(f"matrix has shape {array.shape}, expected (labels, outputs): one row of it per label")
+            raise InvalidInput(f"matrix has shape {array.shape}, expected (labels, outputs), one row per label")
         elements = given if isinstance(given, (list, tuple)) else array.tolist()
         entries = [_exact(entry, y, i) for y, row in enumerate(elements) for i, entry in enumerate(row)]
         unit = math.lcm(*(entry.denominator for entry in entries))
@@ -88,7 +88,7 @@ class ExactTable(Record):
         return bool((self.weights < 0).any())
 
     def over(self, labels: Floats | NDArray[np.intp], outputs: Floats | NDArray[np.intp]) -> Table:
-        """Return the table of distinct numbers in any order: rows divided by their sums, all in increasing order."""
+        """Divide rows by their sums, and sort labels and outputs, which are distinct."""
         totals = self.weights.sum(axis=1)
         whole = self.weights * (math.lcm(*totals.tolist()) // totals)[:, np.newaxis]
         rows, columns = np.argsort(labels), np.argsort(outputs)
@@ -179,7 +179,7 @@ def _lines(path: Path) -> list[list[str]]:
     try:
         lines = [[cell.strip() for cell in row] for row in cells if row]
     except csv.Error as error:
-        raise InvalidInput(f"line {cells.line_num} of {path} is no comma-separated text: {error}") from None
+        raise InvalidInput(f"line {cells.line_num} of {path} is not comma-separated text: {error}") from None
     if any("\n" in cell or "\r" in cell for line in lines for cell in line):
         raise InvalidInput(f"{path} holds a quoted cell of several lines, which may hide some of the table: fix it")
     if not lines:
@@ -215,7 +215,7 @@ def _are_names(first: Line, rows: Sequence[Line]) -> bool:
         if like_probabilities and _sum_error([rest]) < NEARLY_ONE and not counted:
             # The row of a label with such a name, or without a name.
             return False
-        # Above names of labels "y" may be yes, and the line one of probabilities that miss 1, or of a certain output.
+        # Above names of labels, "y" may mean yes, and the line may hold its probabilities, which need not sum to 1.
         return title != "y" or not like_probabilities or all(_number(row[0]) is not None for row in rows)
     if like_probabilities:
         return False
@@ -223,14 +223,14 @@ def _are_names(first: Line, rows: Sequence[Line]) -> bool:
 
 
 def _has_labels(first: Line, rows: Sequence[Line]) -> bool | None:
-    """Return whether the first column below a line of names holds labels; None if that is ambiguous."""
+    """Return whether the first column below a line of names holds labels, or None if that is ambiguous."""
     cells, title = [row[0] for row in rows], first[0].lower()
     numbers = [number for number in map(_number, cells) if number is not None]
     outputs, labels = _read_both_ways(rows)
-    # Names that may be probabilities which cannot be read, such as 5 % or 1e-500, are taken for names in one place.
+    # Cells that may be unreadable probabilities, such as 5 % or 1e-500, count as names only below an empty title.
     unread = any(_number(cell) is None and _may_be_probability(cell) for cell in cells)
     if title in LABEL_TITLES:
-        # Wherever it belongs, a column of zeros reveals nothing.
+        # A column of zeros is harmless, whether it holds labels or probabilities.
         harmless = len(numbers) == len(cells) and not any(numbers)
         return None if (outputs and not (labels and harmless)) or (title and unread) else True
     if unread:
@@ -243,7 +243,7 @@ def _has_labels(first: Line, rows: Sequence[Line]) -> bool | None:
 
 
 def _read_both_ways(rows: Sequence[Line]) -> tuple[bool, bool]:
-    """Return whether rows are probabilities with the first column, and without it; if both may be, only if exact."""
+    """Return whether rows are probabilities with the first column, and without it. Exact sums decide if both may be."""
     outputs, labels = _sum_error(rows), _sum_error([row[1:] for row in rows])
     if max(outputs, labels) < NEARLY_ONE and min(outputs, labels) <= TOLERANCE < max(outputs, labels):
         return outputs <= TOLERANCE, labels <= TOLERANCE
@@ -251,7 +251,7 @@ def _read_both_ways(rows: Sequence[Line]) -> tuple[bool, bool]:
 
 
 def _sum_error(rows: Sequence[Line]) -> Fraction | float:
-    """Return the largest distance of the sum of a row from 1; infinite if an entry is not a number."""
+    """Return the largest distance of the sum of a row from 1, infinite if an entry is not a number."""
     try:
         sums = [sum((read_fraction(cell, "a cell") for cell in row), Fraction(-1)) for row in rows]
     except InvalidInput:
@@ -280,7 +280,7 @@ def _may_be_probability(cell: str) -> bool:
 
 
 def _loosely(text: str) -> float | None:
-    """Read a number that Python or Unicode know by a text, if they do."""
+    """Read text that Python or Unicode define as a number, or return None."""
     for read in (float, float.fromhex, unicodedata.numeric):
         with suppress(ValueError, TypeError, OverflowError):
             return read(text)

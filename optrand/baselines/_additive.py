@@ -170,7 +170,7 @@ class Additive(ABC):
         above = self.noise.mass(high - means - half, np.full(means.size, np.inf))
         return np.where(places >= high, above, np.where(places <= low, below, table))
 
-    def discretised(self, labels: ArrayLike, outputs: ArrayLike) -> Randomizer:
+    def discretise(self, labels: ArrayLike, outputs: ArrayLike) -> Randomizer:
         """Build the finite channel of releases moved to the nearest of some outputs, the lower one of two.
 
         It is as private as the release, of which it is a function.
@@ -286,9 +286,9 @@ class LatticeAdditive(Additive):
     def channel(self, labels: ArrayLike) -> Randomizer:
         """Build the whole finite channel of clipped releases from some labels, which strictly increase."""
         if self.clip is None:
-            raise InvalidInput("without clip= there are infinitely many releases: use discretised(labels, outputs)")
+            raise InvalidInput("without clip= there are infinitely many releases: use discretise(labels, outputs)")
         low, high = map(int, self._clip_positions(self.clip))
-        return self.discretised(labels, self._to_floats(range(low, high + 1)))
+        return self.discretise(labels, self._to_floats(range(low, high + 1)))
 
     def positions(self, values: Floats, name: str) -> Floats:
         """Count the steps of each value above the lowest label. Raise unless it is a whole number of them."""
@@ -330,7 +330,7 @@ class Laplace(Additive):
 
     >>> import optrand
     >>> problem = optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
-    >>> clipped = Laplace([0, 1, 2], 1.0, clip=Interval(0, 2)).discretised(
+    >>> clipped = Laplace([0, 1, 2], 1.0, clip=Interval(0, 2)).discretise(
     ...     [0, 1, 2], [0, 0.5, 1, 1.5, 2]
     ... )
     >>> round(optrand.solve(problem).value, 4), round(problem.value(clipped), 4)

@@ -1,6 +1,6 @@
 """The command line: solve, sweep, verify, audit, randomize, estimate, plot, ledger, theory.
 
-Errors are one line on the standard error and an exit code, never a traceback, which could show a private label.
+An error is one line on the standard error and an exit code, never a traceback, which could show a private label.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ OTHER_WORDS = {
     "solve": "mechanism optimize",
     "verify": "certify check checker prove validate",
 }
-"""Commands, and other words for each."""
+"""Synonyms of each command."""
 
 
 class Commands(TyperGroup):
-    """Commands that are also suggested for other words than misspellings of their names."""
+    """Group of commands that are also suggested for synonyms of their names."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command of the first argument, or name the one that another word stands for."""
+        """Return the command of the first argument, or suggest the one of which it is a synonym."""
         meant = next((name for name, words in OTHER_WORDS.items() if args[0] in words.split()), None)
         if meant is not None and not ctx.resilient_parsing:
             ctx.fail(f"No such command {args[0]!r}. Did you mean {meant!r}?")
@@ -55,5 +55,5 @@ for _command in (solve, sweep, verify, audit, randomize, estimate, plot, ledger,
 
 
 def main() -> None:
-    """Run the command line; a request to terminate ends it in good order, temporary files removed."""
+    """Run the command line. A request to terminate ends it in good order, with temporary files removed."""
     run(app)

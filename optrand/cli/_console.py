@@ -61,7 +61,7 @@ IN_OPTIONS = (
     (r" ?\(optrand\.feasible_output_set makes such a grid\)", ""),
     (r"\(optrand\.debiased_rr, optrand\.rr, or", "(--randomizer debiased-rr or rr, or"),
 )
-"""Advice in messages of the package, as patterns, and the options of the command line that follow it."""
+"""Patterns of advice in messages of the package, and the options of the command line in their place."""
 
 EXIT_CODE_OF: tuple[tuple[Any, int], ...] = (
     ((InvalidFile, NotCertified), UNVERIFIED),
@@ -69,17 +69,17 @@ EXIT_CODE_OF: tuple[tuple[Any, int], ...] = (
     ((AlreadySpent, OverBudget), SPENT),
     (OptrandError, FAILED),
 )
-"""Errors of the package, and the exit codes that they end with."""
+"""Errors of the package, and their exit codes."""
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the standard output, in place of lines.")]
 
 _answer: ContextVar[dict[str, Any] | None] = ContextVar("answer", default=None)
-"""JSON answer of the command, printed at its end; None if lines are printed."""
+"""JSON answer of the command, printed at its end. None if lines are printed."""
 
 _released: ContextVar[str] = ContextVar("released")
-"""Name of the table that the command has released; empty before."""
+"""Name of the table that the command has released. Empty before."""
 
 
 def command_line(command: Command) -> Command:
@@ -93,8 +93,8 @@ def command_line(command: Command) -> Command:
             message, code = _run(functools.partial(command, *args, **options))
             answer = _answer.get()
             if answer is not None:
-                told = {} if message is None else {"error": message}
-                typer.echo(json.dumps({**answer, "exit": code, **told}, allow_nan=False))
+                failure = {} if message is None else {"error": message}
+                typer.echo(json.dumps({**answer, "exit": code, **failure}, allow_nan=False))
         except OSError as error:
             # The standard output is closed or full.
             code = RELEASED if _released.get() else FAILED
@@ -112,7 +112,7 @@ def command_line(command: Command) -> Command:
 
 
 def _run(command: Callable[[], None]) -> tuple[str | None, int]:
-    """Run a command, and return the message of its error, which is printed, and the exit code."""
+    """Run a command, print the message of its error, and return message and exit code."""
     try:
         command()
     except typer.Exit as ended:
@@ -121,20 +121,20 @@ def _run(command: Callable[[], None]) -> tuple[str | None, int]:
         raise
     except Exception as error:
         message, code = _judge(error)
-        message = " ".join("; ".join((message, *_spent(error))).split())
+        message = " ".join(". ".join((message, *_read_notes(error))).split())
         if _released.get():
             message, code = _after(message), RELEASED
         typer.echo(f"error: {message}", err=True)
         return message, code
     except BaseException as error:
-        for each in _spent(error):
+        for each in _read_notes(error):
             note(each)
         raise
     return None, 0
 
 
 def in_options(message: str) -> str:
-    """Return a message of the package with its advice in options of the command line, not in parameters of Python."""
+    """Rewrite the advice in a message of the package from parameters of Python to options of the command line."""
     for advice, option in IN_OPTIONS:
         message = re.sub(advice, option, message)
     return message
@@ -143,7 +143,7 @@ def in_options(message: str) -> str:
 def _after(message: str) -> str:
     """Return the message of an error that came after a release."""
     table = _released.get()
-    return f"{message}; {table} had been released completely by then" if table else message
+    return f"{message}. {table} had been released completely by then" if table else message
 
 
 def drop_unwritten() -> None:
@@ -174,17 +174,18 @@ def _judge(error: Exception) -> tuple[str, int]:
         return "not enough memory", FAILED
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""
-        # Without a number it is a message of our own.
+        # An OSError without a number has a message of this package.
         reason = error.strerror or (str(error) if type(error) is OSError else type(error).__name__)
         return f"{reason}{where}", FAILED
-    # The message of an unforeseen error may hold a label; where it happened does not.
+    # The message of an unforeseen error may hold a label, its place in the code does not.
     trace = traceback.extract_tb(error.__traceback__)
     origin = f"{Path(trace[-1].filename).name}:{trace[-1].lineno}" if trace else "?"
-    return f"internal error: {type(error).__name__} in {origin}; please report it", FAILED
+    return f"internal error: {type(error).__name__} in {origin}. Please report it", FAILED
 
 
-def _spent(error: BaseException) -> list[str]:
-    return [in_options(note) for note in getattr(error, "__notes__", ()) if isinstance(note, SpentNote)]
+def _read_notes(error: BaseException) -> list[str]:
+    notes = (in_options(note) for note in getattr(error, "__notes__", ()) if isinstance(note, SpentNote))
+    return [note[:1].upper() + note[1:] for note in notes]
 
 
 class Announce:
@@ -194,25 +195,25 @@ class Announce:
 
     def __init__(self, bar: Progress) -> None:
         self._bar, self._task = bar, bar.add_task("starting", total=None)
-        self._stage = self._told = "starting"
+        self._stage = self._words = "starting"
         self._start = self._begun = time.monotonic()
 
     def __call__(self, stage: str) -> None:
         self._stage, self._begun = stage, time.monotonic()
-        self._tell(stage)
+        self._update(stage)
 
     def rows(self, done: int) -> None:
         rate = done / max(time.monotonic() - self._begun, 1e-3)
-        self._tell(f"{self._stage}: {done:,} rows, {rate:,.0f} a second")
+        self._update(f"{self._stage}: {done:,} rows, {rate:,.0f} per second")
 
-    def _tell(self, words: str) -> None:
-        self._told = words
+    def _update(self, words: str) -> None:
+        self._words = words
         self._bar.update(self._task, description=words)
 
     def print_lines(self, over: threading.Event) -> None:
-        """Print a line every :attr:`every` seconds, in a long stage too, until all is over."""
+        """Print a line every :attr:`every` seconds, also in a long stage, until the command is over."""
         while not over.wait(self.every):
-            typer.echo(f"{self._told} ({time.monotonic() - self._start:.0f} s)", err=True)
+            typer.echo(f"{self._words} ({time.monotonic() - self._start:.0f} s)", err=True)
 
 
 @contextmanager
@@ -231,7 +232,7 @@ def progress() -> Iterator[Announce]:
             over.set()
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     """Print a line, or keep it among the notes of a JSON answer."""
     answer = _answer.get()
     if answer is None:
@@ -240,8 +241,8 @@ def say(line: str) -> None:
         answer.setdefault("notes", []).append(line)
 
 
-def lines(*rows: str) -> None:
-    """Print a table, which a JSON answer has in other members."""
+def print_rows(*rows: str) -> None:
+    """Print a table. A JSON answer has other members for it."""
     if _answer.get() is None:
         for row in rows:
             typer.echo(row)
@@ -267,15 +268,15 @@ def show(facts: Mapping[str, object], *, each: str | None = None) -> None:
         typer.echo(f"{name:<{width}}  {fact[1] if isinstance(fact, tuple) else fact}")
 
 
-def also(**members: object) -> None:
-    """Add members to a JSON answer, in place of those in words; nothing where lines are printed."""
+def add_members(**members: object) -> None:
+    """Add members to a JSON answer, in place of those in words. Do nothing if lines are printed."""
     answer = _answer.get()
     if answer is not None:
         answer.update({name: _plain(fact) for name, fact in members.items()})
 
 
 def _plain(fact: object) -> object:
-    """Return a fact as JSON has it; infinities are text."""
+    """Convert a fact to its JSON value. Infinities become text."""
     if isinstance(fact, Mapping):
         return {str(name): _plain(one) for name, one in fact.items()}
     if isinstance(fact, list | tuple):
@@ -311,13 +312,13 @@ def general_options(
 
 
 def run(app: Callable[[], None]) -> None:
-    """Run the command line; a request to terminate ends it in good order, temporary files removed."""
+    """Run the command line. A request to terminate ends it in good order, with temporary files removed."""
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda *_: sys.exit(FAILED))
     if sys.stdout is None:
-        # Closed by the caller: whatever is written to it fails, as to a full disk.
+        # The caller has closed it. Writing must fail, as to a full disk.
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     try:
         _answer_usage(app)
@@ -329,7 +330,7 @@ def run(app: Callable[[], None]) -> None:
 
 
 def _answer_usage(app: Callable[[], None]) -> None:
-    """Run the command line; answer wrong usage in JSON, too, if `--json` is given."""
+    """Run the command line. Answer wrong usage also in JSON if `--json` is given."""
     try:
         app()
     except SystemExit as ended:

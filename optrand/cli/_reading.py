@@ -1,6 +1,6 @@
-"""Options, declarations and files as a user writes them: labels, priors, outputs, losses, numbers, records.
+"""Options, declarations and files of users: labels, priors, outputs, losses, numbers, records.
 
-Numbers are the floats nearest to the decimals that are written.
+Numbers are the floats nearest to the written decimals.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import typer
 from optrand.base._numerals import read_decimal, read_number, read_whole, shown_above
 from optrand.base._suggestions import missing
 from optrand.base._validation import MAX_INTEGER, Floats, check_epsilon, check_labels, frozen
-from optrand.cli._console import also, note, show
+from optrand.cli._console import add_members, note, show
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.losses import Tabulated
 from optrand.model._problem import Grid, Interval, Line, OutputSet
@@ -61,16 +61,16 @@ LedgerName = Annotated[
 
 
 def parse_labels(text: str) -> Floats:
-    """Return the set of labels that a text declares, in increasing order.
+    """Parse declared numbers, and return them in increasing order.
 
-    ``LOW:HIGH`` (steps of 1), ``LOW:HIGH:STEP`` (both ends in), a list ``1,2.5,7``, or ``@FILE`` with labels separated
-    by commas or line ends.
+    ``LOW:HIGH`` (steps of 1), ``LOW:HIGH:STEP`` (both ends included), a list ``1,2.5,7``, or ``@FILE`` with labels
+    separated by commas or line ends.
     """
     return np.sort(parse_in_order(text))
 
 
 def parse_in_order(text: str) -> Floats:
-    """Return distinct numbers in the forms of :func:`parse_labels`, in the order in which they are written."""
+    """Parse distinct numbers in the forms of :func:`parse_labels`, in the written order."""
     if ":" in text and not text.startswith("@"):
         numbers = _range(text)
     else:
@@ -96,7 +96,7 @@ def _range(text: str) -> list[Fraction]:
     steps = (high - low) / step
     if steps.denominator != 1:
         raise InvalidInput(f"labels {text!r} do not reach their high end in whole steps: choose another end or step")
-    # A longer range is more likely a slip than a set that a solver can treat.
+    # A longer range is more likely a mistake than a set that a solver can handle.
     most = 100_000
     if steps >= most:
         raise InvalidInput(f"labels {text!r} are {steps + 1} labels, expected at most {most}: use a larger step")
@@ -104,11 +104,11 @@ def _range(text: str) -> list[Fraction]:
 
 
 def parse_declared(text: str, task: str | None = None) -> Floats | tuple[str, ...]:
-    """Return the labels that a text declares, numbers or names, in the order in which they are written.
+    """Parse declared labels, numbers or names, in the written order.
 
-    Numbers in the forms of :func:`parse_labels`. Or names separated by commas, quoted as in CSV where they hold one, or
-    ``@FILE`` with a name on each line, taken as it is. Without a `task` labels are numbers if all are, and names if
-    none is, or if one has a leading zero, as a postal code does.
+    Numbers have the forms of :func:`parse_labels`. Names are separated by commas, and quoted as in CSV if they hold
+    one, or stand on the lines of ``@FILE``, unquoted. Without a `task` labels are numbers if all are, and names if none
+    is, or if one has a leading zero, as a postal code does.
     """
     if ":" in text and "," not in text and not text.startswith("@"):
         numbers = parse_in_order(text)
@@ -123,7 +123,7 @@ def parse_declared(text: str, task: str | None = None) -> Floats | tuple[str, ..
     count = sum(map(_is_number, tokens))
     if 0 < count < len(tokens):
         raise InvalidInput(
-            f"{count} of {len(tokens)} declared labels are numbers, and the others are not: correct them; randomize "
+            f"{count} of {len(tokens)} declared labels are numbers, and the others are not: correct them. randomize "
             "takes all of them as names with --task classification"
         )
     return parse_in_order(text) if count == len(tokens) else _parse_names(text)
@@ -136,7 +136,7 @@ def _tokens(text: str) -> list[str]:
 
 def _parse_names(text: str) -> tuple[str, ...]:
     if text.startswith("@"):
-        # Not splitlines, to which U+2028 within a name is the end of a line.
+        # splitlines would split a name at U+2028.
         names = [line.removesuffix("\r") for line in _text(text[1:]).split("\n")]
         names = [name for name in names if name]
     else:
@@ -161,15 +161,15 @@ def _cells(text: str, what: str) -> list[str]:
     except csv.Error:
         rows = []
     if len(rows) != 1:
-        raise InvalidInput(f"{what} is no single line of names separated by commas, with quotes as in CSV")
+        raise InvalidInput(f"{what} is not a single line of names separated by commas, with quotes as in CSV")
     return rows[0]
 
 
 def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, ...]) -> Floats:
-    """Read a prior, and note that it is taken as public: two columns, a label, and its count or probability.
+    """Read a prior from two columns, a label and its count or probability, and note that it is taken as public.
 
-    Rows in any order, with or without a header (two cells that are no numbers and no label). Return probabilities in
-    the order of the labels, 0 for those that the file leaves out. None stands for missing labels, whose name is empty.
+    Rows are in any order, with or without a header (two cells that are neither number nor label). Return probabilities
+    in the order of the labels, 0 for those that the file omits. None stands for missing labels, whose name is empty.
     """
     names = labels if isinstance(labels, tuple) else None
     places: dict[object, int] = {label or "": i for i, label in enumerate(names)} if names is not None else {}
@@ -193,7 +193,7 @@ def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, 
     total = sum(weights.values())
     if not total:
         raise InvalidInput(f"{path} holds no count above 0, expected a label and a count or probability on each line")
-    note(f"{path} is taken as public; if it was computed from private labels, use `optrand randomize`")
+    note(f"{path} is taken as public: if it was computed from private labels, use `optrand randomize`")
     if len(weights) < len(places):
         note(f"{len(places) - len(weights)} label(s) are not in {path}: their prior is 0")
     return frozen([float(weights.get(i, Fraction(0)) / total) for i in range(len(places))])
@@ -236,7 +236,7 @@ def read_loss(path: str | os.PathLike[str]) -> Tabulated:
 
 
 def parse_outputs(text: str) -> OutputSet | int:
-    """Return the allowed outputs: ``line``, ``grid:N``, ``interval:LOW:HIGH`` or ``values:`` and a set as of labels."""
+    """Parse the allowed outputs: ``line``, ``grid:N``, ``interval:LOW:HIGH`` or ``values:`` and a set as for labels."""
     kind, *parts = text.split(":")
     if kind == "line" and not parts:
         return Line()
@@ -249,7 +249,7 @@ def parse_outputs(text: str) -> OutputSet | int:
         return Interval(*ends)
     if kind == "adaptive":
         raise InvalidInput(
-            f"outputs are {text!r}: they are placed for one prior by optrand solve; name them by values:1,2.5,7 here"
+            f"outputs are {text!r}, which optrand solve places for one prior: here name them, values:1,2.5,7"
         )
     raise InvalidInput(
         f"outputs are {text!r}, expected line, grid:N such as grid:417, interval:LOW:HIGH, or values:1,2.5,7"
@@ -275,7 +275,7 @@ def _parse_from_zero(text: str, name: str, expected: str) -> float:
 
 
 def parse_several(text: str, name: str, one: Callable[[str, str], float]) -> list[float]:
-    """Return numbers separated by commas, each parsed by `one`, and ranges ``LOW:HIGH:N`` of `N` evenly spaced ones."""
+    """Parse numbers separated by commas, each by `one`, and ranges ``LOW:HIGH:N`` of `N` evenly spaced ones."""
     found: list[float] = []
     most = 10_000
     for part in text.split(","):
@@ -307,9 +307,9 @@ def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
     except InvalidFile:
         kind = None
     if kind is None:
-        raise InvalidFile(f"{path} is no saved mechanism and no record of a release")
+        raise InvalidFile(f"{path} is neither a saved mechanism nor the record of a release")
     if kind == FORMAT:
-        # Needs the extra `release`, which a mechanism does not.
+        # Imported here, since it needs the extra `release` and a mechanism does not.
         from optrand.release._record import ReleaseRecord
 
         return ReleaseRecord.from_bytes(data)
@@ -338,14 +338,14 @@ def read_record(path: Path) -> ReleaseRecord:
 
     found = read_saved(path)
     if not isinstance(found, ReleaseRecord):
-        raise InvalidInput(f"{path} is no record of one release: expected OUT.release.json, which stands beside OUT")
+        raise InvalidInput(f"{path} is not a record of one release: expected OUT.release.json, the file beside OUT")
     return found
 
 
 def record_facts(record: ReleaseRecord) -> dict[str, object]:
-    """Return the facts of a release that every command states of its record. All of them are public."""
+    """Return the facts of a release that every command prints. All of them are public."""
     parts = record.parts
-    also(prior_epsilon=parts.prior, labels_epsilon=parts.labels)
+    add_members(prior_epsilon=parts.prior, labels_epsilon=parts.labels)
     total = f"{record.epsilon!r}: prior {parts.prior!r}, labels {parts.labels!r}"
     facts: dict[str, object] = {"total epsilon": (record.epsilon, total), "rows": record.rows}
     if record.groups:
@@ -357,6 +357,6 @@ def loss_by_groups(share: float) -> tuple[float, str]:
     return (share, f"{shown_above(share, 4)} of that of one randomizer for all groups")
 
 
-def tell_total(record: ReleaseRecord | None) -> None:
+def show_total(record: ReleaseRecord | None) -> None:
     if record is not None:
         show({"total epsilon": record_facts(record)["total epsilon"]})

@@ -15,15 +15,15 @@ import typer
 from optrand.base._numerals import shown_above, shown_closely, shown_spent
 from optrand.cli._console import (
     WRONG_INPUT,
-    also,
+    add_members,
     command_line,
     gap_words,
     in_options,
-    lines,
     note,
     note_release,
+    print_line,
+    print_rows,
     progress,
-    say,
     show,
 )
 from optrand.cli._reading import (
@@ -215,7 +215,7 @@ def randomize(
         ids=parse_columns(ids, "--ids"),
     )
     if diagnose:
-        _tell_diagnosis(diagnose_table(source, question, separator=separator, decimal=decimal), question.k)
+        _show_diagnosis(diagnose_table(source, question, separator=separator, decimal=decimal), question.k)
         return
     charged = _account(source, dataset, ledger, budget, again=again, no_ledger=no_ledger)
     with progress() as announce:
@@ -232,12 +232,12 @@ def randomize(
             listener=Listener(announce, announce.rows, lambda words: note(words, kind="warning")),
         )
     note_release(target)
-    _tell(record)
+    _show_record(record)
     show({"table": target, "record": record_path(target)})
 
 
 def _prior(text: str, labels: Any) -> Any:
-    """Return the part of epsilon for the prior, or a public prior; a file of that name is taken as a file."""
+    """Return the part of epsilon for the prior or, if a file has this name, a public prior."""
     if not Path(text).is_file():
         try:
             return parse_epsilon(text, "--prior")
@@ -268,17 +268,17 @@ def _dataset(name: str | None, source: Path) -> str:
 
     if name is not None:
         return name
-    # The bundled table, which is public.
+    # The bundled table is public.
     if source.exists() and source.samefile(weeks_worked_path()):
         return "demo"
     raise InvalidInput(
-        "no dataset is named: give --dataset NAME, the same name for every release of these people's labels, so that "
-        "the ledger can add up their costs; or keep account yourself, --no-ledger"
+        "no dataset is named: add --dataset NAME, the same name for every release of these people's labels, so that "
+        "the ledger can add up their costs, or keep account yourself, --no-ledger"
     )
 
 
-def _tell(record: ReleaseRecord) -> None:
-    """Print the facts of a release; all of them are public."""
+def _show_record(record: ReleaseRecord) -> None:
+    """Print the facts of a release. All of them are public."""
     facts = {
         **record_facts(record),
         "labels": (len(record.labels), f"{len(record.labels)} declared"),
@@ -301,15 +301,12 @@ def _tell(record: ReleaseRecord) -> None:
     copied = [] if record.table is None else [name for name in record.table.columns if name != record.column]
     facts["copied"] = ", ".join(copied) or "no other column"
     show(facts)
-    also(copied=copied)
+    add_members(copied=copied)
 
 
-def _tell_diagnosis(found: dict[str, int], declared: int) -> None:
-    """Print the faults that a release would refuse to the standard error, for the owner; end with 2 if any."""
-    note(
-        "these counts are facts about the TRUE labels: no noise is on them, and no budget pays for them. Do not share "
-        "them."
-    )
+def _show_diagnosis(found: dict[str, int], declared: int) -> None:
+    """Print the faults that a release would refuse to the standard error, for the owner. Exit with 2 if any."""
+    note("these counts are facts about the TRUE labels, without noise and outside any budget. Do not share them.")
     facts = {
         "rows": found["rows"],
         "missing": found["missing"],
@@ -318,13 +315,13 @@ def _tell_diagnosis(found: dict[str, int], declared: int) -> None:
     }
     for name, count in facts.items():
         typer.echo(f"{name:<12}  {count}", err=True)
-    typer.echo("nothing was released and nothing spent", err=True)
+    typer.echo("nothing was released or spent", err=True)
     if any(found[name] for name in ("missing", "not_numbers", "undeclared")):
         raise typer.Exit(WRONG_INPUT)
 
 
 def _use_system_memory_pool() -> None:
-    """Let Arrow allocate from the system: its own pools hold on to memory that batches of other columns could use."""
+    """Let Arrow allocate from the system, as its own pools keep memory that batches of other columns could use."""
     pool = "ARROW_DEFAULT_MEMORY_POOL"
     if pool not in os.environ:
         os.environ[pool] = "system"
@@ -354,7 +351,7 @@ def estimate(
     record = read_record(saved)
     if record.table is not None:
         record.verify_table(table)
-    # Names are read as their places, numbers like any others.
+    # Names are read as their indices, which are numbers like any others.
     numbered = replace(record, labels=record.values, task="regression")
     counts: list[tuple[str, float, float]] = []
     with progress() as announce:
@@ -369,7 +366,7 @@ def estimate(
                 found = mean(values, numbered, groups=groups)
                 error = shown_above(found.noise_error, 3)
                 facts["mean"] = (found.value, f"{found.value:.6g} ± {error}")
-                also(mean_error=found.noise_error)
+                add_members(mean_error=found.noise_error)
             except InvalidInput as error:
                 facts["mean"] = f"not estimated: {in_options(str(error))}"
         try:
@@ -382,9 +379,9 @@ def estimate(
             facts["histogram"] = f"not estimated: {in_options(str(error))}"
     show(facts)
     if counts:
-        also(histogram=[{"label": name, "share": share, "error": error} for name, share, error in counts])
+        add_members(histogram=[{"label": name, "share": share, "error": error} for name, share, error in counts])
         rows = [(n, f"{s:.6g}", shown_above(e, 3)) for n, s, e in counts]
-        lines(_csv([("label", "share", "standard error"), *rows]))
+        print_rows(_csv([("label", "share", "standard error"), *rows]))
     elif not isinstance(facts.get("mean"), tuple):
         raise InvalidInput("nothing can be estimated from this release")
 
@@ -396,7 +393,7 @@ def _csv(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
-    """Return released labels, names by their places and NaN for missing ones, and the table of their groups."""
+    """Return released labels, names by their indices and NaN for missing ones, and the table of their groups."""
     import numpy as np
     import pyarrow as pa
 
@@ -445,11 +442,11 @@ def ledger(
         if found is None:
             raise InvalidInput(f"there is no ledger {name}")
         found.withdraw(withdraw)
-        say(f"withdrawn  {withdraw}")
+        print_line(f"withdrawn  {withdraw}")
     charges: Sequence[Charge] = () if found is None else found.entries(owner)
     totals = _totals(charges)
     texts = ("dataset", "column", "begun", "output", "epsilon", "prior_epsilon")
-    also(
+    add_members(
         ledger=name,
         entries=[
             {"release": one.id, "state": one.status, **{text: str(getattr(one, text)) for text in texts}}
@@ -461,19 +458,19 @@ def ledger(
         ],
     )
     if not charges:
-        lines(f"nothing was spent{'' if owner is None else f' on dataset {owner!r}'} (ledger {name})")
+        print_rows(f"nothing was spent{'' if owner is None else f' on dataset {owner!r}'} (ledger {name})")
         return
     for charge in charges:
         parts = ", ".join(f"{part} {spent}" for part, spent in charge.parts.items())
-        line = f"{charge.begun}  {charge.dataset}, column {charge.column!r}: {charge.total} ({parts}); "
+        line = f"{charge.begun}  {charge.dataset}, column {charge.column!r}: {charge.total} ({parts}), "
         place = charge.output if charge.output == "in memory" else f"to {charge.output}"
-        lines(f"{line}{charge.status}; {place}; release {charge.id}")
+        print_rows(f"{line}{charge.status}, {place}, release {charge.id}")
     for (table, column), total in totals.items():
-        lines(f"total of {table}, {f'column {column!r}' if column is not None else 'all columns'}: {total}")
+        print_rows(f"total of {table}, {f'column {column!r}' if column is not None else 'all columns'}: {total}")
 
 
 def _totals(charges: Sequence[Charge]) -> dict[tuple[str, str | None], Spent]:
-    """Return totals of each column, and of each dataset of more than one."""
+    """Return totals of each column, and of each dataset with several columns."""
     from optrand.accounting import Spent
 
     totals: dict[tuple[str, str | None], Spent] = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from optrand.base._numerals import read_number, read_whole, shown_above, shown_below
-from optrand.cli._console import also, command_line, gap_words, lines, note, progress, say, show
+from optrand.cli._console import add_members, command_line, gap_words, note, print_line, print_rows, progress, show
 from optrand.cli._reading import (
     OUTPUT_FORMS,
     Epsilon,
@@ -27,7 +27,7 @@ from optrand.cli._reading import (
     parse_several,
     read_prior,
     read_saved,
-    tell_total,
+    show_total,
 )
 from optrand.cli._verifying import proof_facts
 from optrand.errors import InvalidInput, NotCertified
@@ -52,8 +52,8 @@ def solve(
         option(
             "--outputs",
             "SET",
-            f"Where outputs may lie: {OUTPUT_FORMS}. Or few outputs that are placed for the prior: adaptive:12 "
-            "for at most 12, adaptive:0.01 for as few as possible within 1 % of the optimum.",
+            f"Allowed outputs: {OUTPUT_FORMS}. Or few outputs that are placed for the prior: adaptive:12 "
+            "for at most 12, adaptive:0.01 for the least number within 1 % of the optimum.",
         ),
     ] = "line",
     bias_penalty: Annotated[
@@ -82,7 +82,7 @@ def solve(
 
     placement = _parse_placement(outputs)
     if placement is not None and knots is not None:
-        raise InvalidInput("--knots and --outputs adaptive are two ways to few outputs: give one of them")
+        raise InvalidInput("--knots and --outputs adaptive are two ways to few outputs: use one of them")
     allowed = "line" if placement is not None else outputs
     problem = _read_problem(labels, prior, [parse_epsilon(epsilon)], parse_penalty(bias_penalty), allowed)
     check_target(output, prior, overwrite=force)
@@ -137,7 +137,7 @@ def _solve_with_few_outputs(problem: Problem, placement: dict[str, float | int])
 
 
 def _solve_between_knots(problem: Problem, knots: str) -> tuple[Mechanism, float]:
-    """Return the best mechanism of knots that are placed for the prior, and the loss that rounding to them adds."""
+    """Place knots for the prior, and return their best mechanism and the loss that rounding to them adds."""
     from optrand.model._problem import Line
     from optrand.studies import ContinuousPrior, place_knots
     from optrand.studies._continuous import continuous_mechanism
@@ -153,7 +153,7 @@ def _solve_between_knots(problem: Problem, knots: str) -> tuple[Mechanism, float
 
 
 def _knot_facts(problem: Problem, mechanism: Mechanism, added: float) -> dict[str, object]:
-    """Return the facts of labels that are rounded to knots, in place of those of the knots' mechanism alone."""
+    """Return the facts of labels that are rounded to knots, in place of those of the knots' mechanism."""
     proof, rows = mechanism.certificate, mechanism.summary().rows
     # The loss is half the mean squared error, and rounding is independent of the noise.
     total = proof.upper + added
@@ -199,7 +199,7 @@ def sweep(
 
     budgets = parse_several(epsilons, "--epsilon", parse_epsilon)
     penalties = parse_several(bias_penalties, "--bias-penalty", parse_penalty)
-    # With a penalty of 0 any outputs are feasible: a row whose outputs are too narrow for its own penalty says so.
+    # With a penalty of 0 any outputs are feasible. A row whose outputs are too narrow for its penalty is infeasible.
     problem = _read_problem(labels, prior, budgets, 0.0, outputs)
     if output is not None:
         if output.suffix.lower() not in WRITERS:
@@ -219,7 +219,7 @@ def sweep(
             progress=lambda done, total: announce(f"{done} of {total} problems solved"),
         )
     _print_rows(table)
-    # Drawn before anything is written: there is no picture without a certified row.
+    # Draw before anything is written, as drawing fails without a certified row.
     figure = None if picture is None else table.plot()
     if output is not None:
         write_atomically(output, WRITERS[output.suffix.lower()](table), overwrite=force)
@@ -233,14 +233,14 @@ def sweep(
 
 
 def _print_rows(table: Sweep) -> None:
-    also(rows=list(table.records()))
+    add_members(rows=list(table.records()))
     # The file holds every column.
     columns = ("epsilon", "bias_penalty", "value", "gap", "variance", "squared_bias", "outputs", "status")
     rows = [[name.replace("_", " ") for name in columns]]
     rows += [[_cell(name, getattr(row, name)) for name in columns] for row in table]
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     for cells in rows:
-        lines("  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)))
+        print_rows("  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)))
     for row in table:
         if row.reason:
             note(f"epsilon {row.epsilon:g}, bias penalty {row.bias_penalty:g}: {row.reason}")
@@ -270,7 +270,7 @@ def _csv(table: Sweep) -> bytes:
 
 
 WRITERS: dict[str, Callable[[Sweep], bytes]] = {".csv": _csv, ".parquet": _parquet}
-"""Form of the saved rows by the ending of the file."""
+"""Writers of the saved rows by the ending of the file."""
 
 
 @command_line
@@ -291,7 +291,7 @@ def plot(
 
     A picture shows the probabilities of the outputs of up to six labels. For a release by groups it shows the prior of
     each group and the noise of its mechanism. A page of HTML needs no network and no script: it holds the facts that
-    `verify` proves, the meaning of the budget, and every picture. If the proof fails, the page says so and the exit
+    `verify` proves, the meaning of the budget, and every picture. If the proof fails, the page states it and the exit
     code is 3.
     """
     from optrand.mechanism._mechanism import Mechanism
@@ -328,7 +328,7 @@ def _draw_picture(mechanism: Mechanism | None, record: ReleaseRecord | None, out
         elif record is not None:
             figure = groups_figure(record.mechanisms, total=record.epsilon)
         save_figure(figure, output)
-    tell_total(record)
+    show_total(record)
     show({"picture": output})
 
 
@@ -351,11 +351,11 @@ def _write_page(
         elif record is not None:
             page = group_report_page(record.mechanisms, record.parts, relative_loss=record.relative_loss)
     write_atomically(output, page.encode(), overwrite=force)
-    tell_total(record)
-    say(f"page  {output}")
+    show_total(record)
+    print_line(f"page  {output}")
     for proof in proofs:
         proof.require(gap=math.inf)
-    say(f"verified, gap {gap_words(max(proof.gap for proof in proofs))}")
+    print_line(f"verified, gap {gap_words(max(proof.gap for proof in proofs))}")
 
 
 def _draw_all(mechanism: Mechanism | None, record: ReleaseRecord | None, output: Path, *, force: bool) -> None:
@@ -366,7 +366,7 @@ def _draw_all(mechanism: Mechanism | None, record: ReleaseRecord | None, output:
     subject = mechanism if record is None else record
     with progress() as announce:
         pictures, left_out = gallery(subject, output, overwrite=force, announce=announce)
-    tell_total(record)
+    show_total(record)
     for name, reason in left_out.items():
-        say(f"note: no picture of the {name}: {reason}")
+        print_line(f"note: no picture of the {name}: {reason}")
     show({"pictures": len(pictures), "folder": output})

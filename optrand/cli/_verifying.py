@@ -1,4 +1,4 @@
-"""``optrand verify``, ``audit`` and ``theory``: checks of mechanisms, releases, tables of others and papers."""
+"""``optrand verify``, ``audit`` and ``theory``: checks of mechanisms, releases, third-party tables and papers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optrand.base._numerals import shown_above, shown_below, shown_closely, shown_spent
-from optrand.cli._console import UNVERIFIED, also, command_line, gap_words, in_options, lines, progress, say, show
+from optrand.cli._console import (
+    UNVERIFIED,
+    add_members,
+    command_line,
+    gap_words,
+    in_options,
+    print_line,
+    print_rows,
+    progress,
+    show,
+)
 from optrand.cli._reading import (
     LABEL_FORMS,
     Epsilon,
@@ -69,7 +79,7 @@ def verify(
         show(facts)
         for mechanism in found.distinct:
             _verify_mechanism(mechanism, required, each="mechanisms")
-    say("verified")
+    print_line("verified")
 
 
 def _verify_mechanism(mechanism: Mechanism, required: float, *, each: str | None) -> None:
@@ -83,7 +93,7 @@ def _verify_mechanism(mechanism: Mechanism, required: float, *, each: str | None
 
 
 def proof_facts(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
-    """Return the facts that a proof states of a mechanism, to be printed."""
+    """Return the proven facts of a mechanism, to be printed."""
     from optrand.model._problem import in_words
 
     found = mechanism.summary()
@@ -115,7 +125,7 @@ def _proven_bounds(proof: Proof) -> dict[str, object]:
 
 
 def _program_facts(mechanism: ProgramMechanism) -> dict[str, object]:
-    """Return the facts that are proven of the mechanism of a linear program, to be printed."""
+    """Return the proven facts of a linear program's mechanism, to be printed."""
     proof = mechanism.certificate
     facts: dict[str, object] = {"labels": mechanism.labels.size, "outputs": mechanism.outputs.size}
     for name, number in proof.realised:
@@ -146,8 +156,8 @@ def audit(
 ) -> None:
     """Audit somebody else's randomizer: its exact epsilon, rows, bias, and distance from the optimum.
 
-    The exit code is 3 if it is not private as stated. Entries of 15 digits or more are taken for printed floats: what
-    their rounding costs, up to a billionth of epsilon, is reported and allowed.
+    The exit code is 3 if it is not private as stated. Entries of 15 digits or more are taken for printed floats, whose
+    rounding error, up to a billionth of epsilon, is reported and allowed.
     """
     import numpy as np
 
@@ -155,7 +165,7 @@ def audit(
     from optrand.audits._reading import read_sheet
 
     budget, sheet = parse_epsilon(epsilon), read_sheet(table)
-    # Numbers of Python, as numpy's show their type.
+    # Python's numbers, as numpy's are printed with their type.
     rows = sheet.labels if labels is None else tuple(np.asarray(parse_declared(labels)).tolist())
     columns = sheet.outputs if outputs is None else tuple(np.asarray(parse_declared(outputs)).tolist())
     shares = None
@@ -166,14 +176,14 @@ def audit(
     with progress() as announce:
         announce("auditing")
         found = audited(sheet.entries, budget, labels=rows, outputs=columns, prior=shares)
-    lines(str(found))
+    print_rows(str(found))
     if found.maximal_leakage is not None and found.guess is not None:
         prior_known = "under the prior" if found.prior is not None else "if all labels are as likely"
-        lines(
-            f"maximal leakage {shown_above(found.maximal_leakage, 6)} nats; the label is guessed with a chance of at "
+        print_rows(
+            f"maximal leakage {shown_above(found.maximal_leakage, 6)} nats, and the label is guessed with chance at "
             f"most {shown_above(found.guess, 6)} {prior_known}"
         )
-    also(**_members(found))
+    add_members(**_members(found))
     if not found.private_but_for_rounding:
         raise NotCertified(f"{table} is not private as stated: {found.findings[-1]}")
 
@@ -237,7 +247,7 @@ def theory(
 
     chosen = find(paper=paper, number=claim)
     if listed:
-        say("\n".join(f"{each.name}: {each.printed.wording}" for each in chosen))
+        print_line("\n".join(f"{each.name}: {each.printed.wording}" for each in chosen))
         return
     if page is not None:
         check_folder(page.parent)
@@ -251,15 +261,15 @@ def theory(
                 finding = check(each, times)
             except BlindCheck as error:
                 failed = True
-                say(str(error))
+                print_line(str(error))
                 continue
             failed = failed or finding.verdict is not each.verdict
             findings.append(finding)
-            say(_catalogue.one_line(finding) if claim is None else f"{_catalogue.details(finding)}\n")
+            print_line(_catalogue.one_line(finding) if claim is None else f"{_catalogue.details(finding)}\n")
     if findings:
-        say(f"{_catalogue.tally(findings)}")
+        print_line(f"{_catalogue.tally(findings)}")
     if failed:
-        say("at least one claim has another verdict than its code declares, or could not be tried")
+        print_line("at least one claim has another verdict than its code declares, or could not be tested")
         raise typer.Exit(UNVERIFIED)
     if page is not None:
         write_atomically(page, _catalogue.page(findings).encode(), overwrite=force)

@@ -1,4 +1,4 @@
-"""A small real table, so that the main job can be tried without a download. Source and licence: ``README.md`` here."""
+"""A small real table for examples, which needs no download. Its source and licence are in ``README.md`` beside it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = public_names(__name__, __all__)
 
 WEEKS_LABEL = "weeks"
-"""The column of the table that is treated as private: weeks worked in a year, a whole number from 0 to 52."""
+"""The column of the table that is treated as private: weeks worked in a year, an integer from 0 to 52."""
 
 
 def weeks_worked_path() -> Path:
@@ -28,7 +28,7 @@ def weeks_worked_path() -> Path:
 
 
 def weeks_worked_counts_path() -> Path:
-    """Return the path of the counts of each label among all 199,523 people of the file that the table was drawn from.
+    """Return the path of each label's count among all 199,523 people of the file that the table was drawn from.
 
     Two columns, ``label`` and ``count``, as ``--prior`` and ``--public-prior`` read them.
 

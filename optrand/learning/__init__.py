@@ -1,8 +1,8 @@
-"""Learning from private labels: their holder, plans of releases, and estimators that train on these.
+"""Learning from private labels: their holder, plans of releases, and estimators that train on releases.
 
 ======================================  ==========================================================================
-:class:`PrivateLabels`                  holds the true labels and the account of every row
-:class:`LabelDPClassifier`              trains any classifier of scikit-learn on them, or on a release
+:class:`PrivateLabels`                  the true labels and the account of every row
+:class:`LabelDPClassifier`              any classifier of scikit-learn, trained on private labels or a release
 :class:`LabelDPRegressor`               the same for regressors and numbers
 :class:`Stages`, :class:`DomainPrior`   plans of [G21]: LP-MST, and priors of clusters
 :class:`OnePrior`, :class:`TwoStages`,  plans of numbers, with the optimal randomizers of [B23]

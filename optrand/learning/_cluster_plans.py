@@ -32,7 +32,7 @@ class Clusters(InClusters):
         The paper's phi, above 0. None measures it, by a model of a pilot's labels: the mean distance, over rows, of its
         beliefs from their average in the cluster.
     share : float
-        Share of epsilon for the shares of labels; [E22], Corollary 2, has two thirds.
+        Share of epsilon for the shares of labels, two thirds in [E22], Corollary 2.
     smallest : int
         As in :class:`DomainPrior`.
     pilot : float
@@ -40,9 +40,9 @@ class Clusters(InClusters):
 
     Notes
     -----
-    The threshold of noisy shares is the smaller of phi and ``1 / K``, at which clusters are of no use: labels are then
+    The threshold of noisy shares is the smaller of phi and ``1 / K``, at which clusters are useless: labels are then
     replaced by uniform ones. The likelihood begins with the shares. A row pays ``share * epsilon`` for the shares of
-    its cluster and what is left of epsilon for its label. A row of the pilot pays epsilon there, and is in no cluster.
+    its cluster and the rest of epsilon for its label. A row of the pilot pays epsilon there, and is in no cluster.
     The account has the true cost, twice the printed one for the shares: see :class:`~optrand.baselines.ClusterRR`. With
     ``target="debiased"`` it is [E22], Algorithm 1, with all bias removed (line 30), with ``"labels"`` Corollary 2.
     """
@@ -66,7 +66,7 @@ class Clusters(InClusters):
         """Refuse fewer rows than the pilot and one cluster need."""
         pilot = self._pilot_rows(rows)
         if self.heterogeneity is None and pilot == 0:
-            raise InvalidInput(f"a pilot of {self.pilot:g} of {rows} rows has none: raise it, or pass heterogeneity=")
+            raise InvalidInput(f"a pilot of {self.pilot:g} of {rows} rows is empty: raise it, or pass heterogeneity=")
         super().check(rows - pilot, k)
 
     def _pilot_rows(self, rows: int) -> int:
@@ -76,7 +76,7 @@ class Clusters(InClusters):
         """Train on one release of the rows in clusters, and on that of the pilot, if there is one."""
         order = training.generator.permutation(training.rows)
         pilot, rows = np.split(order, [self._pilot_rows(training.rows)])
-        # One clustering of all rows: rows of the pilot have the shares of their clusters, too.
+        # One clustering of all rows, as rows of the pilot have the shares of their clusters, too.
         clusters = self.ids(training, order).index
         groups = pool_small_groups(Groups.of_ids(clusters[pilot.size :]), self.smallest)
         phi, first = self.heterogeneity, []
@@ -86,7 +86,7 @@ class Clusters(InClusters):
             phi = heterogeneity(training.beliefs(training.learn(first), rows), groups)
         release = training.release(rows, self._mechanism(training.epsilon, training.k, phi), groups=groups)
         of_group = np.array(release.randomizer.distributions, dtype=np.float64)
-        # A cluster that is the pilot's alone has the shares of all.
+        # A cluster with rows of the pilot alone has the shares of all clusters.
         shares = np.tile(groups.sizes @ of_group / rows.size, (clusters.max() + 1, 1))
         shares[clusters[pilot.size :]] = of_group[groups.index]
         return training.learn([*first, release], beliefs=shares[clusters])
@@ -95,7 +95,7 @@ class Clusters(InClusters):
         # Below a thousandth of 1 / k the effect of phi was measured to be negligible.
         threshold = min(max(phi, 1e-3 / k), 1 / k)
         split = split_at(epsilon, self.share * epsilon)
-        # Rounding may cost a little more than epsilon: lower the budget of the labels, float by float.
+        # Rounding may bring the cost slightly above epsilon: lower the budget of the labels, float by float.
         while (made := ClusterRR.for_budget(k, split, threshold=threshold)).epsilon > epsilon:
             split = BudgetSplit(split.prior, float(np.nextafter(split.labels, 0.0)))
         return made
@@ -114,7 +114,7 @@ def heterogeneity(beliefs: Floats, groups: Groups) -> float:
 
 @dataclass(frozen=True)
 class Peers(InClusters):
-    """Labels of two classes that peers exchange within public clusters, with no server ([E22], Algorithm 2).
+    """Exchange of labels of two classes among peers within public clusters, without a server ([E22], Algorithm 2).
 
     Parameters
     ----------
@@ -148,13 +148,13 @@ class Peers(InClusters):
     def check(self, rows: int, k: int) -> None:
         """Refuse more than two classes, and fewer rows than one cluster needs."""
         if k != 2:
-            raise InvalidInput(f"peers exchange labels of 2 classes, not of {k}: take Clusters")
+            raise InvalidInput(f"peers exchange labels of 2 classes, not of {k}: use Clusters")
         super().check(rows, k)
 
     def mechanism(self, epsilon: float) -> PeerToPeer:
-        """Return the exchange whose flips, as they are rounded, cost at most epsilon."""
+        """Return the exchange whose rounded flips cost at most epsilon."""
         flip = float(1 / (1 + privacy_ratio(epsilon)))
-        # The float nearest to a flip may cost a little more than epsilon: move it towards 1/2, where epsilon is 0.
+        # The float nearest to a flip may cost slightly more than epsilon: move it towards 1/2, where epsilon is 0.
         while (made := PeerToPeer(flip, self.rate)).exact_epsilon > decimal_value(epsilon):
             flip = float(np.nextafter(flip, 0.5))
         return made
@@ -166,7 +166,7 @@ class Peers(InClusters):
 
     @staticmethod
     def towards_learner(release: LabelRelease, delta: float) -> PeerPrivacy:
-        """Compute epsilon at a delta towards a learner who sees no exchange: the largest of all clusters.
+        """Compute epsilon at a delta towards a learner who sees no exchange, the largest over clusters.
 
         It is not on the account, which trusts no peer.
 

@@ -1,4 +1,4 @@
-"""The labels that there may be, as they are declared before any is looked at."""
+"""Domains of labels, declared before any private label is read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from optrand.base._validation import Floats, as_declared, as_doubles, frozen, re
 from optrand.errors import InvalidInput
 
 Codes = NDArray[np.int64]
-"""Numbers of labels."""
+"""Indices of labels in their domain."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,16 @@ class Domain:
 
     @classmethod
     def of(cls, labels: ArrayLike | Domain) -> Domain:
-        """Return the domain of a sequence of labels. Numpy scalars become Python's."""
+        """Make the domain of a sequence of labels. Scalars of numpy become Python's."""
         if isinstance(labels, Domain):
             return labels
         array = rectangular(labels, "labels") if isinstance(labels, np.ndarray) else _objects(labels)
-        # Also of pandas and polars, whose cells are doubles by now.
+        # Also from pandas and polars, whose cells have become doubles.
         kind = str(getattr(labels, "dtype", "")).lower()
         if kind in ("float16", "float32"):
             array = as_doubles(array.astype(kind))
         if array.ndim != 1:
-            raise InvalidInput(f"labels has shape {array.shape}, expected one dimension: the labels that there are")
+            raise InvalidInput(f"labels has shape {array.shape}, expected one dimension: all labels that can occur")
         return cls(tuple(_plain(one) for one in array.tolist()))
 
     def __len__(self) -> int:
@@ -105,7 +105,7 @@ class Domain:
             return np.arange(len(self))
 
     def codes(self, values: ArrayLike) -> Codes:
-        """Return the number of each label, shape ``(n,)``. A refusal names and counts no label.
+        """Return the index of each label in the domain, shape ``(n,)``. The message of an error discloses no label.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class Domain:
             raise InvalidInput(f"labels have shape {array.shape}, expected one dimension and at least one label")
         if self.numbers is not None and array.dtype.kind in "iufb":
             near = as_declared(as_doubles(array), np.sort(self.numbers))
-            # Integers beyond floats stay themselves.
+            # Integers that are too large for floats stay as they are.
             array = near if (near != array).any() else array
         distinct, at = (array, slice(None)) if array.dtype == object else np.unique(array, return_inverse=True)
         known = {label: code for code, label in enumerate(self.labels)}
@@ -141,7 +141,7 @@ def _objects(labels: Any) -> NDArray[Any]:
 
 
 def _plain(label: Any) -> Any:
-    """Return a scalar of numpy as one of Python."""
+    """Convert a scalar of numpy to one of Python."""
     if isinstance(label, np.floating):
         return float(as_doubles(np.array(label)))
     return label.item() if isinstance(label, np.generic) else label

@@ -46,7 +46,7 @@ from optrand.model._problem import unbiased_range
 
 
 class _PrivateFit(MetaEstimatorMixin):  # type: ignore[misc]
-    """Common part of the two estimators: a fit, its account, and a public score."""
+    """Base of the two estimators: a fit, its account, and a public score."""
 
     def __init__(
         self, estimator: Any, epsilon: float | None, plan: Plan | None, labels: Any, random_state: Any
@@ -67,8 +67,8 @@ class _PrivateFit(MetaEstimatorMixin):  # type: ignore[misc]
         y : PrivateLabels, release or (n,) array
             Labels of these rows. Released labels are trained on by the likelihood of their mechanism, and are never
             randomized again: ``(noisy, record)`` from :func:`optrand.randomize`, with a record that may come from
-            :func:`optrand.load_release`; ``(noisy, record, groups)`` of a release by groups, with their column; or a
-            :class:`LabelRelease`, or several of one holder. An array is taken if `labels` are declared, with a new
+            :func:`optrand.load_release`, ``(noisy, record, groups)`` from a release by groups, with their column, or a
+            :class:`LabelRelease`, or several of one holder. An array is accepted if `labels` are declared, with a new
             account for this fit: another fit on it spends epsilon again, and only :class:`PrivateLabels` adds it up.
 
         Raises
@@ -79,7 +79,7 @@ class _PrivateFit(MetaEstimatorMixin):  # type: ignore[misc]
             Labels that are not declared, labels of other rows, an estimator or a plan that does not fit. Nothing was
             drawn.
         Exception
-            An error of the estimator at these features, on stand-ins for labels, before anything is drawn.
+            An error of the estimator at these features, with dummy labels, before anything is drawn.
         """
         X = indexable(X)[0]
         validate_data(self, X, skip_check_array=True)
@@ -99,7 +99,7 @@ class _PrivateFit(MetaEstimatorMixin):  # type: ignore[misc]
         one = "TwoStages()" if regresses else "Stages(2)"
         expect(plan, Plan, "plan", f"a plan such as {one}")
         if plan.for_numbers != regresses:
-            raise InvalidInput(f"{plan} is a plan for {'numbers' if plan.for_numbers else 'classes'}: take {one}")
+            raise InvalidInput(f"{plan} is a plan for {'numbers' if plan.for_numbers else 'classes'}: use {one}")
         self._check_plan(X, plan, labels.domain)
         training = self._training(X, labels, plan)
         return self._train(partial(plan.train, training), training.releases, training.priors, lambda: labels.spent)
@@ -127,14 +127,14 @@ class _PrivateFit(MetaEstimatorMixin):  # type: ignore[misc]
             return y
         if self.labels is None:
             raise InvalidInput(
-                f"y is of type {type(y).__name__}, expected PrivateLabels(y, epsilon, labels) or a release; or declare "
-                "in the estimator, by labels=, all labels that there may be"
+                f"y is of type {type(y).__name__}, expected PrivateLabels(y, epsilon, labels) or a release. Or declare "
+                "in the estimator, by labels=, all labels that can occur"
             )
         return PrivateLabels(y, self._budget(), self.labels)
 
     def _budget(self) -> float:
         if self.epsilon is None:
-            raise InvalidInput("epsilon is None, expected the privacy that a fit may spend: only a release needs none")
+            raise InvalidInput("epsilon is None, expected the budget of a fit: only a release needs none")
         return check_epsilon(self.epsilon)
 
     def _features(self, X: Any) -> Any:
@@ -164,7 +164,7 @@ class _PrivateFit(MetaEstimatorMixin):  # type: ignore[misc]
         return hasattr(self, "estimator_")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Score predictions on labels that are public: accuracy, or for a regressor the coefficient of determination.
+        """Score predictions on public labels: accuracy, or for a regressor the coefficient of determination.
 
         Raises
         ------
@@ -185,18 +185,18 @@ class LabelDPClassifier(_PrivateFit, ClassifierMixin, BaseEstimator):  # type: i
     Parameters
     ----------
     estimator : classifier
-        With `fit`, `predict_proba` and, except for ``target="labels"`` and ``"bits"``, `sample_weight`; or with
+        With `fit`, `predict_proba` and, except for ``target="labels"`` and ``"bits"``, `sample_weight`. Or with
         ``fit_likelihood(X, table)``, which is enough if clusters have no priors, and ``check_input(X, k)`` to refuse
         features before anything is drawn. It is cloned. None for :class:`~optrand.learning.NearestNeighbour`.
     epsilon : float, optional
         Charge of one fit for each row, in nats. Not needed for releases, which cost nothing further.
     plan : Plan, optional
-        Which rows are released by which randomizer; by default ``Stages(1)``.
+        Assignment of rows to randomizers, by default ``Stages(1)``.
     target : str or Target, optional
-        "likelihood", "labels", "debiased", "soft" or "bits", or a record such as
+        "likelihood", "labels", "debiased", "soft" or "bits", or an object such as
         :class:`~optrand.learning.Likelihood`.
     labels : sequence, optional
-        All labels that there may be, for `y` as an array. :class:`PrivateLabels` and releases declare their own.
+        All labels that can occur, for `y` as an array. :class:`PrivateLabels` and releases declare their own.
     random_state : int, optional
         Seed of the split into stages and of the clusters. It protects nothing.
 
@@ -206,9 +206,9 @@ class LabelDPClassifier(_PrivateFit, ClassifierMixin, BaseEstimator):  # type: i
         The domain in increasing order, as scikit-learn's metrics expect it. Classes that cannot be compared stay in the
         order of the domain.
     estimator_ : object
-        The last model, on the numbers of classes in the order of the domain.
+        The last model, on class indices in the order of the domain.
     releases_ : list of LabelRelease
-        Everything that was drawn for labels; there too if training failed after the draw. For a release by RRWithPrior
+        Everything that was drawn for labels, also if training failed after the draw. For a release by RRWithPrior
         ``releases_[i].randomizer[row].certificate`` proves a row's randomizer private and best for its prior.
     priors_ : list of PriorRelease
         Private histograms.
@@ -280,22 +280,22 @@ class LabelDPClassifier(_PrivateFit, ClassifierMixin, BaseEstimator):  # type: i
     def _check_plan(self, X: Any, plan: Plan, domain: Domain) -> None:
         target = target_of(self.target)
         if plan.vectors and not target.vectors:
-            raise InvalidInput(f"{plan} releases vectors, which target={self.target!r} cannot use: take 'likelihood'")
+            raise InvalidInput(f"{plan} releases vectors, which target={self.target!r} cannot use: use 'likelihood'")
         if isinstance(target, BinaryBits) and not isinstance(plan, Bits):
-            raise InvalidInput(f"binary targets need bits, which {plan} does not release: take plan=Bits()")
+            raise InvalidInput(f"binary targets need bits, which {plan} does not release: use plan=Bits()")
         plan.check(_num_samples(X), len(domain))
         if plan.trains:
             check_estimator_fits(self.estimator, target, informed=plan.informed)
             self._rehearse(X, target, len(domain), informed=plan.informed)
 
     def _rehearse(self, X: Any, target: Target, k: int, *, informed: bool) -> None:
-        """Raise the errors that the estimator raises at these features, with labels that mean nothing."""
+        """Raise the errors that the estimator raises at these features, with arbitrary labels."""
         rows = _rehearsal_rows(X)
         if hasattr(self.estimator, "check_input"):
             self.estimator.check_input(_safe_indexing(X, rows), k)
         elif not target.descends(self.estimator, informed=informed):
             labels = np.column_stack([rows % k, (rows + 1) % k]).reshape(-1)
-            # Negative weights are refused by some estimators: better now than after the draw.
+            # Some estimators refuse negative weights: find out before the draw.
             weights = np.tile([1.5, -0.5 if isinstance(target, Debiased) else 0.5], rows.size)
             options = {"sample_weight": weights} if target.weighted else {}
             clone(self.estimator).fit(_safe_indexing(X, np.repeat(rows, 2)), labels, **options).predict_proba(X)
@@ -307,18 +307,18 @@ class LabelDPRegressor(_PrivateFit, RegressorMixin, BaseEstimator):  # type: ign
     Parameters
     ----------
     estimator : regressor
-        With `fit` and `predict`; for plans of two stages also with `sample_weight`. It is cloned.
+        With `fit` and `predict`, for plans of two stages also with `sample_weight`. It is cloned.
     epsilon : float, optional
         Charge of one fit for each row, in nats. Not needed for releases, which cost nothing further.
     plan : Plan, optional
         :class:`~optrand.learning.OnePrior`, :class:`~optrand.learning.PublicClusters`,
-        :class:`~optrand.learning.TwoStages` or :class:`~optrand.learning.RowPriors`; by default two stages from 8,000
+        :class:`~optrand.learning.TwoStages` or :class:`~optrand.learning.RowPriors`. By default two stages from 8,000
         rows on at an epsilon below 2, else one prior.
     bias_penalty : float, optional
-        Price of squared bias beside half the squared error: 0 for randomized response on bins, ``math.inf`` for no
+        Weight of squared bias beside half the squared error: 0 for randomized response on bins, ``math.inf`` for no
         bias. By default by the rule of the plan, from the number of rows alone.
     labels : sequence, optional
-        All labels that there may be, for `y` as an array. :class:`PrivateLabels` and releases declare their own.
+        All labels that can occur, for `y` as an array. :class:`PrivateLabels` and releases declare their own.
     random_state : int, optional
         Seed of the split into stages and of the clusters. It protects nothing.
 
@@ -327,11 +327,11 @@ class LabelDPRegressor(_PrivateFit, RegressorMixin, BaseEstimator):  # type: ign
     estimator_ : object
         The last model.
     releases_ : list of LabelRelease
-        Everything that was drawn for labels; there too if training failed after the draw.
+        Everything that was drawn for labels, also if training failed after the draw.
     priors_ : list of PriorRelease
         Private histograms.
     certificates_ : list of Certificate
-        One a release: that its randomizer is private, and best for its prior.
+        One per release, which proves that its randomizer is private, and best for its prior.
     spent_ : Spent
         The most that a row has paid, exactly, all releases of its holder counted.
     epsilon_ : float
@@ -384,7 +384,7 @@ class LabelDPRegressor(_PrivateFit, RegressorMixin, BaseEstimator):  # type: ign
 
     def _set_domain(self, domain: Domain) -> None:
         if domain.numbers is None:
-            raise InvalidInput(f"the {len(domain)} labels are classes, or not all finite: take LabelDPClassifier")
+            raise InvalidInput(f"the {len(domain)} labels are classes, or not all finite: use LabelDPClassifier")
         numbers = domain.numbers
         self.range_ = (float(numbers.min()), float(numbers.max()))
 
@@ -411,13 +411,13 @@ class LabelDPRegressor(_PrivateFit, RegressorMixin, BaseEstimator):  # type: ign
         plan.check(_num_samples(X), len(domain))
         two_stages = isinstance(plan, TwoStagePlan)
         numbers = np.array(domain.numbers)
-        # Without bias noisy labels lie outside the range of the labels. The first of two stages is always unbiased.
+        # Unbiased noisy labels lie outside the range of the labels. The first of two stages is always unbiased.
         unbiased = numbers.size > 1 and (two_stages or penalty == math.inf)
         low, high = unbiased_range(numbers, self._budget()) if unbiased else (numbers.min(), numbers.max())
         needs, first = "two stages need" if two_stages else None, getattr(plan, "first", None)
         for estimator in (self.estimator,) if first is None else (self.estimator, first):
-            check_estimator(estimator, "predict", "a regressor", needs, "this regressor, or take OnePrior")
-            # Raise the errors that it raises at these features, with noisy labels that mean nothing.
+            check_estimator(estimator, "predict", "a regressor", needs, "this regressor, or use OnePrior")
+            # Raise the errors that it raises at these features, with arbitrary noisy labels.
             rows, noisy = _rehearsal_rows(X), np.linspace(low, high, 8)
             some = _safe_indexing(X, rows)
             weights = {"sample_weight": np.ones(rows.size)} if two_stages else {}
@@ -425,17 +425,17 @@ class LabelDPRegressor(_PrivateFit, RegressorMixin, BaseEstimator):  # type: ign
 
 
 def _rehearsal_rows(X: Any) -> NDArray[np.intp]:
-    """Return rows of public features on which an estimator is tried: the first thousand, and ten more with gaps."""
+    """Return rows for the rehearsal of an estimator: the first thousand, and up to ten more with gaps."""
     return np.union1d(np.arange(min(_num_samples(X), 1000)), _rows_with_gaps(X)[:10])
 
 
 def _rows_with_gaps(X: Any) -> NDArray[np.intp]:
-    """Return the numbers of rows with a missing or infinite entry, as far as numpy can decide it."""
+    """Return the indices of rows with a missing or infinite entry, as far as numpy can decide it."""
     if hasattr(X, "isna"):
         gaps = np.asarray(X.isna())
     else:
         try:
-            # A sum over a row of a sparse matrix is finite if all of its entries are.
+            # The sum of a sparse row is finite if all of its entries are.
             gaps = ~np.isfinite(np.asarray(cast("Any", X).sum(axis=1) if sparse.issparse(X) else X, dtype=np.float64))
         except (TypeError, ValueError):
             return np.zeros(0, dtype=np.intp)

@@ -13,8 +13,8 @@ clusters of [E22]         channel of the row's cluster                        [E
 peers of [E22]            flip of the label that was copied                   inverse of the flip
 ========================  ==================================================  =======================================
 
-Most are methods of the randomizers, ``likelihood(values)`` and ``loss_weights(values)``. A randomizer of a user's own
-can have them as well. Weights that sum to 1 keep multinomial logistic loss convex although some are negative: the
+Most are methods of the randomizers, ``likelihood(values)`` and ``loss_weights(values)``. A user's own randomizer may
+have them, too. Weights that sum to 1 keep multinomial logistic loss convex although some are negative: the
 weighted loss is a linear function of the scores, plus the logarithm of the sum of their exponentials.
 """
 
@@ -48,20 +48,20 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class LabelRelease:
-    """Noisy labels of some rows. All that is computed from it is post-processing.
+    """Noisy labels of some rows. Everything that is computed from them is post-processing.
 
     Attributes
     ----------
     rows : (n,) array of int
-        Rows of the table that the values belong to.
+        Rows of the table to which the values belong.
     values : (n,) or (n, m) array
         Drawn by the randomizer: outputs, class numbers, bits or noisy vectors.
     randomizer : object
-        The randomizer that drew them; of a cluster randomizer its release, which has the noisy distributions.
+        The randomizer that drew them, or for a cluster randomizer its release, which has the noisy distributions.
     domain : Domain
         The declared labels. Its order is that of the columns of :attr:`likelihood` and :attr:`loss_weights`.
     spent : Spent
-        Charge of each row for it.
+        Charge of each row for the release.
     groups : Groups, optional
         Public clusters of all rows that took part, if the randomizer learned from clusters.
     """
@@ -81,16 +81,16 @@ class LabelRelease:
 
     @property
     def trust(self) -> Literal["local", "central"]:
-        """Whom a row has to trust: "local" is nobody but itself, "central" a curator who sees all true labels."""
+        """Trust that a row needs: "local" in nobody else, "central" in a curator who sees all true labels."""
         return "central" if isinstance(self.randomizer, (ClusterRelease, ClusterPriorRelease)) else "local"
 
     @cached_property
     def likelihood(self) -> Floats:
-        """``Pr[values[i] | label y]`` up to one factor per row, whose largest entry is 1; shape ``(n, K)``.
+        """``Pr[values[i] | label y]``, shape ``(n, K)``, scaled so that the largest entry of a row is 1.
 
         Notes
         -----
-        Training minimises ``-log sum_y likelihood[i, y] p(y | x_i)``: the factor of a row changes no minimiser. Labels
+        Training minimises ``-log sum_y likelihood[i, y] p(y | x_i)``. The scale of a row changes no minimiser. Labels
         that peers exchanged have the likelihood of the label that was copied.
 
         Examples
@@ -105,7 +105,7 @@ class LabelRelease:
         """
         randomizer: Any = self.randomizer
         if isinstance(randomizer, Mechanism):
-            # A row for each value: its column of the table.
+            # The row of each value is its column of the table.
             table = randomizer.matrix[self._inputs][:, output_numbers(self.values, randomizer)].T
         elif isinstance(randomizer, Additive):
             table = randomizer.likelihood(self.values, label_inputs(randomizer, self.domain))
@@ -115,7 +115,9 @@ class LabelRelease:
             table = _method(randomizer, "likelihood")(self.values)
         largest = table.max(axis=1, keepdims=True)
         if not (largest > 0).all():
-            raise InvalidInput("at least one released value has no likelihood under any label: it is not a value drawn")
+            raise InvalidInput(
+                "at least one released value has probability 0 under every label: it is not a drawn value"
+            )
         scaled: Floats = table / largest
         scaled.flags.writeable = False
         return scaled
@@ -125,13 +127,13 @@ class LabelRelease:
         r"""Weights :math:`w_{iy}` with the mean :math:`[y = y_i]` over the noise, shape ``(n, K)``.
 
         The sum of weight times loss over all labels is an unbiased estimate of the loss at the true label ([G21],
-        equations 7 and 17; [E22], Algorithm 1, line 30). If RRTop-k or RRWithPrior did not keep the true label, its
+        equations 7 and 17, and [E22], Algorithm 1, line 30). If RRTop-k or RRWithPrior did not keep the true label, its
         expectation is the mean loss over the labels that it kept.
 
         Raises
         ------
         InvalidInput
-            A randomizer that cannot be inverted, or is of a kind that is not known.
+            The randomizer cannot be inverted, or is of an unknown kind.
 
         Examples
         --------
@@ -167,13 +169,13 @@ class PriorRelease:
     Attributes
     ----------
     rows : (n,) array of int
-        That were counted.
+        Rows that were counted.
     counts : tuple of int
-        Noisy counts, which may be negative, of each label or bin.
+        Noisy count of each label or bin, which may be negative.
     epsilon : float
         Charge of each counted row, in nats.
     trust : "central"
-        The labels were counted by somebody who saw them.
+        A curator who saw the labels counted them.
     """
 
     rows: Rows
@@ -184,7 +186,7 @@ class PriorRelease:
 
     @property
     def clipped(self) -> EstimatedPrior:
-        """Counts clipped at zero, as [B23], Algorithm 4, has them. With a price on bias they serve badly."""
+        """Counts clipped at zero, as in [B23], Algorithm 4. They are a bad choice with a finite bias penalty."""
         return EstimatedPrior(tuple(max(count, 0) for count in self.counts), self.epsilon)
 
     @cached_property
@@ -194,13 +196,13 @@ class PriorRelease:
 
     @cached_property
     def projected(self) -> Floats:
-        """Nearest distribution to the noisy shares, with zeros: unbiased before it is projected."""
+        """Nearest distribution to the noisy shares, which are unbiased. Entries may be zero."""
         shares: Floats = project_to_simplex(np.array([float(count) for count in self.counts]) / self.rows.size)
         return shares
 
 
 def label_inputs(randomizer: Any, domain: Domain) -> NDArray[Any]:
-    """Return the input of a randomizer for each label of a domain: the number itself, or the number of its class."""
+    """Return the input of a randomizer for each label of a domain: the number itself, or the index of its class."""
     k = len(domain)
     if isinstance(randomizer, Mechanism):
         known = set(randomizer.labels.tolist())
@@ -215,13 +217,13 @@ def label_inputs(randomizer: Any, domain: Domain) -> NDArray[Any]:
     if isinstance(randomizer, Additive):
         if domain.numbers is None:
             raise InvalidInput("additive noise needs a domain of numbers")
-        # Refuses labels outside the range, or off the lattice.
+        # This refuses labels outside the range, or off the lattice.
         randomizer.moments(domain.numbers)
         return domain.numbers
     if (2 if isinstance(randomizer, PeerToPeer) else getattr(randomizer, "k", None)) != k:
         raise InvalidInput(
             f"the randomizer {type(randomizer).__name__} is for {getattr(randomizer, 'k', 'no')} classes, expected "
-            f"{k}, as many as the domain has labels"
+            f"{k}, the number of labels in the domain"
         )
     return np.arange(k)
 

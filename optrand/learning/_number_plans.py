@@ -1,4 +1,4 @@
-"""Plans of numbers, whose randomizers are each optimal for its prior ([B23])."""
+"""Plans of numbers, each of whose randomizers is optimal for its prior ([B23])."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from optrand.sampling._priors import split_at, split_budget
 
 @dataclass(frozen=True)
 class GroupOptions:
-    """Numbers that the plans of regressors share."""
+    """Options of all plans of regressors."""
 
     bins: int = 10  # of a group's histogram, between the two extreme labels
-    global_share: float = 0.005  # of the global prior in that of a group or row: it bounds the cost of a wrong one
-    rows: int = 2000  # of stage 2 for each group, up to the most groups
+    global_share: float = 0.005  # of the global prior in that of a group or row, which bounds the cost of a wrong one
+    rows: int = 2000  # of stage 2 per group, until there are `most` groups
     most: int = 8  # groups
 
 
@@ -33,9 +33,9 @@ GROUP = GroupOptions()
 
 
 def default_plan(rows: int, epsilon: float) -> Plan:
-    """Return two stages if there are rows for two groups and epsilon is below 2, else one prior. All of it is public.
+    """Return two stages if there are rows for two groups and epsilon is below 2, else one prior. All inputs are public.
 
-    The bound of epsilon was set after runs on weeks worked, 60,000 rows, and has been tried on nothing else. There, in
+    The bound of epsilon was chosen on weeks worked, 60,000 rows, and was tested on no other data. There, in
     100 seeds, the excess error of two stages over that of one prior was 0.74 and 0.77 at epsilon 0.5, 0.89 and 0.84 at
     1, and 1.05 and 0.83 at 2 (ridge and boosting).
     """
@@ -43,7 +43,7 @@ def default_plan(rows: int, epsilon: float) -> Plan:
 
 
 def _mix(prior: Floats, overall: Floats) -> Floats:
-    """Mix a small share of the global prior into others, so that no label is without weight."""
+    """Mix a small share of the global prior into others, so that every label has weight."""
     mixed = (1 - GROUP.global_share) * prior + GROUP.global_share * overall
     rows: Floats = mixed / mixed.sum(axis=-1, keepdims=True)
     return rows
@@ -52,9 +52,9 @@ def _mix(prior: Floats, overall: Floats) -> Floats:
 def _release_with_priors(
     training: Training, members: Sequence[Rows], share: float | None, penalty: float
 ) -> list[LabelRelease]:
-    """Release a private prior of each group of rows, and then its labels by the optimal randomizer for it.
+    """Release a private prior of each group of rows, and then its labels by the optimal randomizer for that prior.
 
-    `share` of epsilon is for the prior; None splits by the rule of :func:`~optrand.sampling.split_budget`. The
+    `share` of epsilon is for the prior. None splits by the rule of :func:`~optrand.sampling.split_budget`. The
     mixture of all priors by public size is a small share of each.
     """
     epsilon, sizes = training.epsilon, [rows.size for rows in members]
@@ -79,11 +79,11 @@ class OnePrior(Plan):
     Parameters
     ----------
     share : float, optional
-        Share of epsilon for the prior; by default by :func:`~optrand.sampling.split_budget`.
+        Share of epsilon for the prior, by default by :func:`~optrand.sampling.split_budget`.
 
     Notes
     -----
-    Unbiased unless the regressor has a finite `bias_penalty`; with 0 it is randomized response on bins.
+    It is unbiased unless the regressor has a finite `bias_penalty`. With 0 it is randomized response on bins.
     """
 
     for_numbers: ClassVar[bool] = True
@@ -105,12 +105,12 @@ class PublicClusters(InClusters):
     Parameters
     ----------
     clusters : int or callable
-        Clusters by k-means of the features; or a function of the features that gives each row an id.
+        Number of clusters by k-means of the features, or a function of the features that returns an id per row.
     share : float, optional
-        Share of epsilon for the prior; by default by :func:`~optrand.sampling.split_budget`, for the cluster's
+        Share of epsilon for the prior, by default by :func:`~optrand.sampling.split_budget`, for the cluster's
         size.
     smallest : int
-        Rows below which clusters are pooled, a choice by public sizes.
+        Number of rows below which clusters are pooled. Sizes are public.
 
     Notes
     -----
@@ -119,7 +119,7 @@ class PublicClusters(InClusters):
     """
 
     for_numbers: ClassVar[bool] = True
-    prices_bias: ClassVar[bool] = True
+    penalises_bias: ClassVar[bool] = True
 
     clusters: Ids = 16
     share: float | None = None
@@ -139,7 +139,7 @@ class TwoStagePlan(Plan):
     """Plan of two stages with the fields `split`, `first` and `smallest`. Stage 1 is unbiased."""
 
     for_numbers: ClassVar[bool] = True
-    prices_bias: ClassVar[bool] = True
+    penalises_bias: ClassVar[bool] = True
 
     split: float
     first: Any
@@ -155,17 +155,17 @@ class TwoStagePlan(Plan):
         if min(first, rows - first) < self.smallest:
             raise InvalidInput(
                 f"of {rows} rows {first} are in stage 1 and {rows - first} in stage 2, expected at least "
-                f"smallest={self.smallest} in each: take OnePrior, or another split"
+                f"smallest={self.smallest} in each: use OnePrior, or another split"
             )
 
     def train(self, training: Training) -> Any:
-        """Train stage 1 on unbiased labels, ask the other rows by its predictions, and train on all."""
+        """Train stage 1 on unbiased labels, release the other rows by its predictions, and train on all."""
         order = training.generator.permutation(training.rows)
         one, two = np.split(order, [round(self.split * training.rows)])
         first = _release_with_priors(training, [one], None, math.inf)
         model = training.learn_numbers([first], estimator=self.first)
         overall = training.priors[0].probabilities
-        # Rows of stage 1 have paid for the predictions and the prior, which those of stage 2 may therefore use.
+        # Rows of stage 1 have paid for the predictions and the prior, so those of stage 2 may use them.
         groups = self.plan_second_stage(training, two, training.predict(model, two), overall)
         labels = training.numbers
         variance = float(overall @ (labels - overall @ labels) ** 2)
@@ -180,29 +180,29 @@ class TwoStagePlan(Plan):
 
 @dataclass(frozen=True)
 class TwoStages(TwoStagePlan):
-    """A first model without bias groups the remaining rows. Each group has a randomizer with a price on bias.
+    """Plan in which a first model, without bias, groups the other rows. Groups have randomizers with a bias penalty.
 
     Parameters
     ----------
     split : float
         Share of the rows in stage 1.
     groups : int, optional
-        Groups of like predictions in stage 2, at most; by default by its rows.
+        Largest number of groups of similar predictions in stage 2, by default by its rows.
     group_share : float
-        Share of epsilon, at most, for the histogram of a group; large groups pay less.
+        Largest share of epsilon for the histogram of a group. Large groups pay less than small ones.
     first : regressor, optional
         Model of stage 1, by default as the last one.
     smallest : int
-        Rows below which groups are pooled.
+        Number of rows below which groups are pooled.
 
     Notes
     -----
     Stage 1 releases unbiased labels for a private prior of its rows. Its predictions cut the other rows at their
     quantiles. Each group pays for a coarse histogram, projected to the nearest distribution. Within a bin it has the
     shape of stage 1's prior, which is also a small share of it. The last model learns from both stages, each weighted
-    by the inverse of its mean noise, price of bias included, plus the variance of labels.
+    by the inverse of its mean noise, bias penalty included, plus the variance of labels.
 
-    A price on bias is what makes groups worth their epsilon: an unbiased randomizer has, at every label, a variance of
+    Only a finite penalty makes groups worth their epsilon: an unbiased randomizer has, at every label, a variance of
     at least ``d**2 e**epsilon / (e**epsilon - 1)**2``, with the distance `d` to the farther end of all labels, however
     well the prior is known.
     """
@@ -222,7 +222,7 @@ class TwoStages(TwoStagePlan):
     def plan_second_stage(
         self, training: Training, rows: Rows, predictions: Floats, overall: Floats
     ) -> Iterator[RowGroup]:
-        """Yield each group of like predictions, with the prior of its histogram, which is released."""
+        """Release the histogram of each group of similar predictions, and yield the group with the prior from it."""
         count = self.groups or min(GROUP.most, max(1, rows.size // GROUP.rows))
         bins = coarse_bins(overall)
         for members in members_of(prediction_groups(predictions, count, self.smallest), rows):
@@ -233,7 +233,7 @@ class TwoStages(TwoStagePlan):
 
 
 def prediction_groups(predictions: Floats, count: int, smallest: int) -> Groups:
-    """Group rows between quantiles of public predictions, at most `count` groups; equal quantiles bound one group."""
+    """Group rows between quantiles of public predictions, into `count` groups, or fewer if quantiles are equal."""
     cuts = np.unique(np.quantile(predictions, np.arange(1, count) / count))
     return pool_small_groups(Groups.of_ids(np.searchsorted(cuts, predictions)), smallest)
 
@@ -241,7 +241,7 @@ def prediction_groups(predictions: Floats, count: int, smallest: int) -> Groups:
 def coarse_bins(prior: Floats) -> NDArray[np.intp]:
     """Bin labels: the extreme labels alone, the others in runs of about equal mass under a prior."""
     places = np.searchsorted(np.cumsum(prior), np.linspace(0, 1, GROUP.bins + 1)[1:-1])
-    # First labels of the bins: those after equal masses, and those that leave either end alone.
+    # First labels of the bins: those after equal masses, and those that separate either end.
     firsts = np.unique(np.r_[places[places < prior.size], 1, prior.size - 1])
     found: NDArray[np.intp] = np.searchsorted(firsts[firsts > 0], np.arange(prior.size), side="right")
     return found
@@ -257,7 +257,7 @@ def group_prior(shares: Floats, bins: NDArray[np.intp], overall: Floats) -> Floa
 
 @dataclass(frozen=True)
 class RowPriors(TwoStagePlan):
-    """A randomizer for each row: its prior is the distribution that the first stage's model predicts for the row.
+    """A randomizer for each row, whose prior is the distribution that the first stage's model predicts for the row.
 
     It is [G21], Algorithm 3, with the optimal randomizers of [B23] in place of RRWithPrior.
 
@@ -266,23 +266,23 @@ class RowPriors(TwoStagePlan):
     split : float
         Share of the rows in stage 1.
     levels : int
-        Distinct priors at most: predictions are rounded to the mean of their quantile group.
+        Largest number of distinct priors: predictions are rounded to the mean of their quantile group.
     first : regressor, optional
         Model of stage 1, by default as the last one.
     smallest : int
-        Rows that each stage needs.
+        Number of rows that each stage needs.
 
     Notes
     -----
     Stage 1 is that of :class:`TwoStages`: a private prior of its rows, and unbiased labels. The predicted distribution
     of another row is that prior, tilted exponentially to the row's prediction, with a small share of the prior itself.
-    So rows with like predictions share a randomizer, and all of these are solved together.
+    So rows with similar predictions share a randomizer, and all randomizers are solved together.
 
     *Privacy.* A row of stage 2 pays epsilon for its label and for nothing else: its prior is computed from its public
-    features and from what stage 1 released, which other rows have paid for.
+    features and from the releases of stage 1, which other rows have paid for.
 
     Up to epsilon ``log(2)`` an unbiased optimum (``bias_penalty=math.inf``) is in closed form,
-    :func:`~optrand.closed_forms.gap_response`. A price on bias, the default, is worth more: see :class:`TwoStages`.
+    :func:`~optrand.closed_forms.gap_response`. The default, a finite penalty, has less error: see :class:`TwoStages`.
 
     Examples
     --------

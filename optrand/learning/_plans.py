@@ -1,8 +1,8 @@
-"""Plans: which rows are released, by which randomizer, in which order, and the charge of a row.
+"""Plans: the rows, the randomizers and the order of releases, and the charge of a row.
 
-Here are those of classes in [G21], [Z25] and [MEMP21]. Clusters and peers of [E22] are in
+This module has the plans of classes in [G21], [Z25] and [MEMP21]. Clusters and peers of [E22] are in
 :mod:`optrand.learning._cluster_plans`, plans of numbers in :mod:`optrand.learning._number_plans`. ``docs/learning.md``
-has tables of all plans and of what a row pays, which is in one stage, one group and one cluster.
+has tables of all plans and of the charges of a row, which is in one stage, one group and one cluster.
 
 Shares are rounded so that the exact sum of the two floats is at most epsilon.
 """
@@ -32,11 +32,11 @@ from optrand.learning._training import Training
 from optrand.sampling._priors import split_at
 
 Ids = int | Callable[[Any], Any]
-"""Number of clusters by k-means of the features, or a function of the features that gives each row an id."""
+"""Number of clusters by k-means of the features, or a function of the features that returns an id per row."""
 
 
 class Plan:
-    """How an estimator comes by its releases; the base of all plans.
+    """Base of all plans, by which an estimator obtains its releases.
 
     Attributes
     ----------
@@ -46,14 +46,14 @@ class Plan:
         Whether it trains the estimator.
     for_numbers : bool
         Whether it is a plan of :class:`LabelDPRegressor`, rather than of :class:`LabelDPClassifier`.
-    prices_bias : bool
-        Whether a regressor that states no price of squared bias has one.
+    penalises_bias : bool
+        Whether a regressor without a stated bias penalty has a finite one.
     """
 
     for_numbers: ClassVar[bool] = False
     vectors: ClassVar[bool] = False
     trains: ClassVar[bool] = True
-    prices_bias: ClassVar[bool] = False
+    penalises_bias: ClassVar[bool] = False
 
     @property
     def informed(self) -> bool:
@@ -61,14 +61,14 @@ class Plan:
         return False
 
     def check(self, rows: int, k: int) -> None:
-        """Refuse sizes that the plan cannot work with, before anything is drawn."""
+        """Refuse sizes that the plan cannot handle, before anything is drawn."""
 
     def penalty(self, rows: int) -> float:
-        """Return the price of squared bias of a regressor that states none.
+        """Return the default bias penalty of a regressor.
 
-        It is that of a model with as many parameters as the root of its rows: rows for each parameter.
+        It is the number of rows per parameter of a model with as many parameters as the root of its rows.
         """
-        return math.sqrt(rows) if self.prices_bias else math.inf
+        return math.sqrt(rows) if self.penalises_bias else math.inf
 
     def train(self, training: Training) -> Any:
         """Release labels, and return a model of them."""
@@ -106,7 +106,7 @@ class InClusters(Plan):
             return Groups.by_k_means(features, self.clusters, seed=training.seed)
         groups = Groups.of_ids(self.clusters(features))
         if groups.n != rows.size:
-            raise InvalidInput(f"clusters gave {groups.n} ids for {rows.size} rows of features, expected one per row")
+            raise InvalidInput(f"clusters returned {groups.n} ids for {rows.size} rows, expected one per row")
         return groups
 
     def groups(self, training: Training, rows: Rows) -> Groups:
@@ -144,14 +144,14 @@ class DomainPrior(InClusters):
     Parameters
     ----------
     clusters : int or callable
-        Clusters by k-means of the features; or a function of the features that gives each row an id.
+        Number of clusters by k-means of the features, or a function of the features that returns an id per row.
     share : float
         Share of epsilon for the priors, above 0 and below 1.
     smallest : int
-        Rows below which clusters are pooled, a choice by public sizes.
+        Number of rows below which clusters are pooled. Sizes are public.
     least : int
-        Labels that a randomizer keeps at least, 1 or 2. With 1, as [G21] has it, a row whose prior is sure of its label
-        always releases that label, and nothing of its own.
+        Least number of labels that a randomizer keeps, 1 or 2. With 1, as in [G21], a row whose prior is certain
+        always releases the prior's label, whatever its own.
 
     Notes
     -----
@@ -177,7 +177,7 @@ class DomainPrior(InClusters):
         check_integer(self.least, "least", 1, 2)
 
     def priors(self, training: Training, rows: Rows) -> tuple[Floats, float]:
-        """Release a prior for each of some rows, shape ``(m, K)``; return it with the rest of epsilon."""
+        """Release a prior for each row, and return the priors, shape ``(m, K)``, and the rest of epsilon."""
         split = split_at(training.epsilon, self.share * training.epsilon)
         groups = self.groups(training, rows)
         table = np.empty((rows.size, training.k))
@@ -191,31 +191,31 @@ class DomainPrior(InClusters):
 
 @dataclass(frozen=True)
 class Stages(Plan):
-    """Multi-stage training, LP-MST: earlier stages' model is the prior of a row's randomizer ([G21], Algorithm 3).
+    """Multi-stage training, LP-MST: a row's randomizer has the earlier stages' model as prior ([G21], Algorithm 3).
 
     Parameters
     ----------
     n : int
-        Stages: 1, 2 or 3 are LP-1ST, LP-2ST and LP-3ST.
+        Number of stages: 1, 2 or 3 are LP-1ST, LP-2ST and LP-3ST.
     split : tuple of float, optional
-        Shares of the rows of each stage, which sum to 1; by default 60 : 40, and 40 : 30 : 30.
+        Shares of the rows of each stage, which sum to 1, by default 60 : 40, and 40 : 30 : 30.
     temperature : float
-        Temperature of the softmax of beliefs, ``p**(1 / temperature)``. The likelihood needs none; [G21] sharpens, with
-        less than 1, what cross entropy on noisy labels has blurred.
+        Temperature of the softmax of beliefs, ``p**(1 / temperature)``. The likelihood needs none. [G21] sharpens, with
+        less than 1, beliefs that cross entropy on noisy labels has blurred.
     least : int
-        Labels that a randomizer keeps at least, 1 or 2: with 1 an overconfident model wastes rows. The first stage has
-        that of its `domain_prior`, if there is one.
+        Least number of labels that a randomizer keeps, 1 or 2. With 1 an overconfident model wastes rows. The first
+        stage has that of its `domain_prior`, if there is one.
     reuse : bool
         Whether later stages train on the releases of earlier ones.
     top_k_filter : bool
-        [G21]: of these leave out rows whose noisy label is not among the model's likeliest.
+        Whether to leave out reused rows whose noisy label is not among the model's likeliest, as [G21] does.
     domain_prior : DomainPrior, optional
         Prior of the first stage, instead of the uniform one.
 
     Notes
     -----
-    Each row is in one stage and pays epsilon there; with a `domain_prior` a row of the first stage pays both parts of
-    it. The split is at random, by the classifier's `random_state`, and looks at no label.
+    Each row is in one stage and pays epsilon there. With a `domain_prior` a row of the first stage pays both parts of
+    it. The split is random, by the classifier's `random_state`, and independent of labels.
 
     Examples
     --------
@@ -264,7 +264,7 @@ class Stages(Plan):
         """Refuse a split that leaves a stage without rows."""
         empty = [stage + 1 for stage, part in enumerate(self.parts(rows, np.random.default_rng(0))) if not part.size]
         if empty:
-            raise InvalidInput(f"stage {empty[0]} of {self.n} would have none of the {rows} rows: take fewer stages")
+            raise InvalidInput(f"stage {empty[0]} of {self.n} would have none of the {rows} rows: use fewer stages")
         if self.domain_prior is not None:
             self.domain_prior.check(int(self.shares[0] * rows), k)
 
@@ -272,7 +272,7 @@ class Stages(Plan):
         model: Any = None
         held: list[LabelRelease] = []
         for rows in self.parts(training.rows, training.generator):
-            # Priors are those that the stage before predicts, those of clusters, which are paid for, or uniform ones.
+            # Priors come from the model of the stage before, from clusters, which are paid for, or are uniform.
             budget, least, beliefs = training.epsilon, self.least, None
             if model is not None:
                 priors = temper(training.beliefs(model, rows), self.temperature)
@@ -291,7 +291,7 @@ class Stages(Plan):
     def _filter(
         self, training: Training, release: LabelRelease, model: Any, randomizer: RRWithPriorBatch
     ) -> LabelRelease:
-        """Leave out rows whose noisy label is not among the model's likeliest, as many as the new randomizers keep."""
+        """Leave out rows whose noisy label is not among the model's `k` likeliest, `k` as the new randomizers keep."""
         if not self.top_k_filter:
             return release
         top = max(1, round(float(randomizer.k_star.mean())))
@@ -301,7 +301,7 @@ class Stages(Plan):
 
 
 def temper(beliefs: Floats, temperature: float) -> Floats:
-    """Raise beliefs to the power ``1 / temperature``, each row a distribution."""
+    """Raise beliefs to the power ``1 / temperature``, and normalise each row."""
     powers = (beliefs / beliefs.max(axis=1, keepdims=True)) ** (1 / temperature)
     powers[powers < np.finfo(np.float64).tiny] = 0.0
     rows: Floats = powers / powers.sum(axis=1, keepdims=True)
@@ -314,7 +314,7 @@ def keep_two_labels(priors: Floats, epsilon: float) -> Floats:
     lone = np.flatnonzero(RRWithPriorBatch(priors, epsilon).k_star == 1)
     lifted = np.array(priors)
     first, second = np.argsort(-priors[lone], axis=1, kind="stable")[:, :2].T
-    # A billionth above the threshold, at which keeping one label is exactly as good.
+    # A billionth above the threshold, at which keeping one label or two is equally good.
     lifted[lone, second] = lifted[lone, first] * np.exp(-epsilon) * (1 + 1e-9)
     rows: Floats = lifted / lifted.sum(axis=1, keepdims=True)
     return rows
@@ -373,12 +373,12 @@ class Alibi(_OneRandomizer):
 
 @dataclass(frozen=True)
 class NearestNeighbour(Bits):
-    """The nearest-neighbour learner of [Z25]: the bits of the nearest rows on average, and the largest wins.
+    """The nearest-neighbour learner of [Z25], which predicts the class with the largest mean bit of the nearest rows.
 
     Parameters
     ----------
     neighbours : int
-        How many; 200 in the paper. No estimator is trained.
+        Number of neighbours, 200 in the paper. No estimator is trained.
     """
 
     trains: ClassVar[bool] = False
@@ -391,7 +391,7 @@ class NearestNeighbour(Bits):
     def check(self, rows: int, k: int) -> None:  # noqa: ARG002
         """Refuse fewer rows than neighbours."""
         if rows < self.neighbours:
-            raise InvalidInput(f"{rows} rows have no {self.neighbours} neighbours: ask for fewer")
+            raise InvalidInput(f"{rows} rows have no {self.neighbours} neighbours: use fewer")
 
     def train(self, training: Training) -> BitModel:
         """Release the bits of all rows. Features that have no neighbours are refused before the draw."""

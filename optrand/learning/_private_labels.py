@@ -1,4 +1,4 @@
-"""Private labels: the only object that sees them, with an exact account of the charges of each row."""
+"""The only object that holds private labels, with an exact account of the charges of each row."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Drawn = TypeVar("Drawn")
 
 
 def _refuse(done: str) -> Any:
-    """Return a method that refuses what would give labels an account of their own."""
+    """Return a method that refuses an operation after which labels would have a second account."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise InvalidInput(
             f"private labels cannot be {done}: their account would not follow. Pass them whole to fit, slice them, and "
-            "validate on releases of held-out rows; splitters must not look at labels (KFold, not StratifiedKFold), "
+            "validate on releases of held-out rows. Splitters must not look at labels (KFold, not StratifiedKFold), "
             "and n_jobs must be 1"
         )
 
@@ -48,27 +48,27 @@ def _refuse(done: str) -> Any:
     }
 )
 class PrivateLabels:
-    """True labels, a budget for each row, and nothing else: noisy labels and histograms leave it, labels never.
+    """True labels with a budget for each row. Only noisy labels and histograms leave the object.
 
     Parameters
     ----------
     y : (n,) array
         The labels: numbers, texts or other values, all declared. Private.
     epsilon : float or Fraction
-        Budget of each row in nats, as the exact number that it is.
+        Budget of each row in nats, an exact number.
     labels : sequence
-        All labels that there may be, at least two. Public: declared, never looked up in the labels.
+        All labels that can occur, at least two. Public: declared, never found in the private labels.
     delta : float or Fraction, optional
         Budget of delta. By default none, and randomizers with a delta are refused.
     source : EntropySource, optional
-        By default the operating system, the only choice for a release: with a seeded one :attr:`private` is False.
+        By default the operating system's, the only choice for a release: with a seeded one :attr:`private` is False.
     allow_inexact : bool, optional
         Whether noise in floats is allowed, whose privacy holds for real numbers only.
 
     Raises
     ------
     InvalidInput
-        Labels that are not declared, or missing. The message states neither which nor how many.
+        Labels are missing or not declared. The message states neither which nor how many.
 
     Notes
     -----
@@ -78,7 +78,7 @@ class PrivateLabels:
     release are chosen from public data and earlier releases.
 
     *Slices* ``labels[places]`` are views on one account, as scikit-learn makes them. Arrays, copies and pickles are
-    refused, as their account would be another one. This is a guard against mistakes, not against code that reads
+    refused, as they would have another account. This is a guard against mistakes, not against code that reads
     private attributes.
 
     Examples
@@ -117,7 +117,7 @@ class PrivateLabels:
         if self._budget.epsilon <= 0:
             raise InvalidInput("epsilon is 0, expected a budget above 0 (nats)")
         if self._budget.delta >= 1:
-            raise InvalidInput("delta is 1 or more, which promises nothing: expected less")
+            raise InvalidInput("delta is 1 or more, which guarantees nothing: expected a number below 1")
         self._source = SystemEntropy() if source is None else source
         self._codes = self._domain.codes(y)
         self._rows: Rows = np.arange(self._codes.size)
@@ -137,7 +137,7 @@ class PrivateLabels:
 
     @property
     def private(self) -> bool:
-        """Whether nobody can repeat the noise: False with a seeded source, which protects nobody."""
+        """Whether nobody can repeat the noise. False with a seeded source, which protects nobody."""
         return self._source.private
 
     @property
@@ -146,19 +146,19 @@ class PrivateLabels:
         return Spent.most(set(self._odometer.of_rows(self._rows)))
 
     def of_rows(self, rows: ArrayLike) -> tuple[Spent, ...]:
-        """Return the exact payment of each of some rows."""
+        """Return the exact payment of each of these rows."""
         return self._odometer.of_rows(self._rows[self._places(rows)])
 
     @property
     def shape(self) -> tuple[int]:
-        """Number of rows, as arrays have it."""
+        """Number of rows, as a tuple."""
         return (self._rows.size,)
 
     def __len__(self) -> int:
         return int(self._rows.size)
 
     def __getitem__(self, rows: Any) -> PrivateLabels:
-        """Return the rows by places, a slice or a mask: a view that charges the same account."""
+        """Return a view of rows by index, slice or mask, which charges the same account."""
         if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
             # As scikit-learn indexes the first axis of an array.
             rows = rows[0]
@@ -174,10 +174,10 @@ class PrivateLabels:
         Parameters
         ----------
         rows : (m,) array of int, mask or slice
-            Distinct places in this view. To be chosen without looking at labels.
+            Distinct rows of this view, chosen without looking at labels.
         randomizer : object
-            With `epsilon`, `exact` and ``sample(values, source=)``, made for this domain or the classes ``0 ... K-1``;
-            `delta` if it has one. Or a cluster randomizer.
+            With `epsilon`, `exact`, `delta` if it has one, and ``sample(values, source=)``, made for this domain or the
+            classes ``0 ... K-1``. Or a cluster randomizer.
         groups : Groups, optional
             Public clusters of the `m` rows, for a cluster randomizer.
 
@@ -188,7 +188,7 @@ class PrivateLabels:
         DrawFailed
             The randomizer failed on its labels. The rows have paid.
         InvalidInput
-            A row outside the labels or named twice, a randomizer for other labels, or inexact noise without leave.
+            A row outside the labels or named twice, a randomizer for other labels, or inexact noise without permission.
         """
         places = self._places(rows)
         spent = _cost(randomizer)
@@ -222,7 +222,7 @@ class PrivateLabels:
         rows : (m,) array of int, mask or slice
             As in :meth:`release`, at least one.
         labels : sequence
-            The declared labels, in the order that counts are wanted in.
+            The declared labels, in the order of the counts.
         epsilon : float
             Charge of each of the rows, in nats.
         bins : (K,) array of int, optional
@@ -244,11 +244,11 @@ class PrivateLabels:
         """
         places = self._places(rows)
         if places.size == 0:
-            raise InvalidInput("a histogram of no rows says nothing: expected at least one")
+            raise InvalidInput("a histogram of no rows is empty: expected at least one row")
         wanted = Domain.of(labels)
         if set(wanted.labels) != set(self.domain.labels):
             raise InvalidInput(
-                f"the histogram is asked for {len(wanted)} labels, expected the {len(self.domain)} that were "
+                f"the histogram has {len(wanted)} labels, expected the {len(self.domain)} that were "
                 "declared, in any order"
             )
         of_label = _bins(bins, len(wanted))[wanted.codes(self.domain.array)]
@@ -264,9 +264,9 @@ class PrivateLabels:
         return PriorRelease(places, counts, budget)
 
     def draw(self, rows: Rows, spent: Spent, draw: Callable[[Codes, EntropySource], Drawn]) -> Drawn:
-        """Charge rows of this view, then call `draw` with the numbers of their classes and the source of randomness.
+        """Charge rows of this view, then call `draw` with the indices of their classes and the source of randomness.
 
-        For learners that must see labels, such as noisy gradients: `draw` has to be private for what is charged. If it
+        For learners that must see labels, such as noisy gradients: `draw` must be private at the charged cost. If it
         fails, nothing is refunded, and the message holds no label.
         """
         if os.getpid() != self._process:
@@ -276,21 +276,21 @@ class PrivateLabels:
             )
         if not spent.exact and self._budget.exact:
             raise InvalidInput(
-                "the noise is drawn in floats, whose privacy holds for real numbers only: take an exact randomizer, "
+                "the noise is drawn in floats, whose privacy holds for real numbers only: use an exact randomizer, "
                 "or make the labels with allow_inexact=True for an experiment"
             )
         own = self._rows[rows]
-        # Charge first: a draw that fails may have shown something of the labels.
+        # Charge first: a draw that fails may have disclosed something about the labels.
         self._odometer.charge(own, spent)
         try:
             with self._lock:
                 return draw(self._codes[own], self._source)
         except OptrandError as error:
-            # Repeats no label. The frames behind it hold some.
+            # The new error repeats no label. The frames of the old one hold some.
             failure: OptrandError = error.with_traceback(None)
         except Exception as error:
             failure = DrawFailed(
-                f"the draw ended in {type(error).__name__}, whose message is withheld, as it may repeat labels; the "
+                f"the draw ended in {type(error).__name__}, whose message is withheld, as it may repeat labels. The "
                 "rows have paid. Try the randomizer on labels that are not private"
             )
         raise failure
@@ -307,7 +307,7 @@ class PrivateLabels:
         if not after.within(self.budget):
             raise OverBudget(
                 f"{spent} more would take at least one row to {after}, over the budget of {self.budget}: nothing was "
-                "charged or drawn; disjoint rows, or labels with a larger budget, can pay"
+                "charged or drawn. Disjoint rows, or labels with a larger budget, can pay"
             )
 
     def _places(self, rows: Any) -> Rows:
@@ -317,9 +317,9 @@ class PrivateLabels:
         if array.ndim == 1 and array.dtype.kind == "b" and array.size == len(self):
             return np.flatnonzero(array)
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-            raise InvalidInput("rows must be a slice, a mask of all rows, or a one-dimensional array of their places")
+            raise InvalidInput("rows must be a slice, a mask of all rows, or a one-dimensional array of their numbers")
         if array.size and not (array.min() >= 0 and array.max() < len(self)):
-            raise InvalidInput(f"a row lies outside the labels, expected places from 0 to {len(self) - 1}")
+            raise InvalidInput(f"a row lies outside the labels, expected numbers from 0 to {len(self) - 1}")
         if np.unique(array).size < array.size:
             raise InvalidInput("a row is named twice: a label is released once in each request")
         return array.astype(np.intp)
@@ -340,7 +340,7 @@ class PrivateLabels:
 def _cost(randomizer: Any) -> Spent:
     try:
         epsilon = getattr(randomizer, "exact_epsilon", randomizer.epsilon)
-        # The deltas of an exchange with peers are those of a learner who does not see it.
+        # The deltas of an exchange with peers hold towards a learner who does not see it.
         delta = 0 if isinstance(randomizer, PeerToPeer) else getattr(randomizer, "delta", 0)
         return Spent(epsilon, delta, exact=bool(getattr(randomizer, "exact", False)))
     except AttributeError:

@@ -1,9 +1,9 @@
-"""How a classifier learns from releases: by their likelihood, or by the losses of the papers.
+"""Targets of a classifier on releases: their likelihood, or the losses of the papers.
 
 A target trains through `sample_weight`: each row is repeated for each label that it may have. An estimator with the
 methods ``fit_likelihood(X, table)``, ``fit_weights(X, weights)`` or ``fit_bits(X, bits)``, such as
-:class:`~optrand.learning.torch.TorchClassifier`, is given the likelihood, the weights or the bits themselves. If
-clusters have priors it is given the weights, for the likelihood too.
+:class:`~optrand.learning.torch.TorchClassifier`, receives the likelihood, the weights or the bits themselves. If
+clusters have priors it receives the weights, for the likelihood too.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ START = Start()
 
 
 class Target:
-    """Loss on releases; the base of all targets.
+    """Loss on releases, the base of all targets.
 
     Attributes
     ----------
     vectors : bool
-        Whether it can learn from noisy vectors, beside noisy labels.
+        Whether it can learn from noisy vectors, besides noisy labels.
     weighted : bool
         Whether the estimator must take `sample_weight`.
     """
@@ -55,7 +55,7 @@ class Target:
     weighted: ClassVar[bool] = True
 
     def descends(self, estimator: Any, *, informed: bool) -> bool:  # noqa: ARG002
-        """Return whether an estimator is given the likelihood itself, in place of weights."""
+        """Return whether an estimator receives the likelihood itself, in place of weights."""
         return False
 
     def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
@@ -71,17 +71,17 @@ class Likelihood(Target):
 
     Each round fits the estimator with the weights :math:`w`, and takes its probabilities for :math:`p`. Round 1 starts
     from the previous stage's predictions, from paid-for cluster priors, or from the uniform distribution.
-    Maximum-likelihood label shares are no start: at small epsilon some are 0, and EM cannot raise a zero.
+    Maximum-likelihood label shares are not used: at small epsilon some are 0, and EM cannot raise a zero.
 
     A network descends on the likelihood itself, unless there are cluster priors: with good clusters most of the
-    information is in these, and a network that does not start from them wastes the budget spent on them.
+    information is in them, and a network that does not start from them wastes the budget spent on them.
 
     Parameters
     ----------
     rounds : int
         Fits, at least 1.
     smallest : float
-        Weights below this share of the largest weight of their row are left out, from 0 to 0.5: fewer repeated rows.
+        Weights below this share of the largest weight of their row are left out, from 0 to 0.5, to repeat fewer rows.
     """
 
     rounds: int = 5
@@ -93,7 +93,7 @@ class Likelihood(Target):
             raise InvalidInput(f"smallest is {self.smallest:g}, expected a weight from 0 to 0.5")
 
     def descends(self, estimator: Any, *, informed: bool) -> bool:
-        """Return whether an estimator has a likelihood of its own, and there are no cluster priors."""
+        """Return whether an estimator has the method `fit_likelihood`, and there are no cluster priors."""
         return hasattr(estimator, "fit_likelihood") and not informed
 
     def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
@@ -105,15 +105,15 @@ class Likelihood(Target):
         for step in range(self.rounds):
             if step:
                 belief = probabilities(model, X, table.shape[1])
-            # Every round begins from the earlier stage's model: going on with the model of the round before would keep
-            # what that model has learnt from weights that are out of date.
+            # Every round begins from the earlier stage's model: a start from the model of the round before would keep
+            # what it has learnt from outdated weights.
             model = fit_weighted(estimator, X, posterior(table, belief), before=start.model, smallest=self.smallest)
         return model
 
 
 @dataclass(frozen=True)
 class NoisyLabels(Target):
-    """Noisy labels, as if they were true: the model learns the distribution of the *noisy* label."""
+    """Noisy labels as if they were true, so that the model learns the distribution of the *noisy* label."""
 
     vectors: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
@@ -125,7 +125,7 @@ class NoisyLabels(Target):
 
 @dataclass(frozen=True)
 class Debiased(Target):
-    """Unbiased losses, whose weights may be negative: the estimator has to take these."""
+    """Unbiased losses. The estimator must accept their negative weights."""
 
     def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
         weights = np.concatenate([release.loss_weights for release in releases])
@@ -134,7 +134,7 @@ class Debiased(Target):
 
 @dataclass(frozen=True)
 class SoftLabels(Target):
-    """Posterior of the label under the uniform prior, as weights: one round, and no model in it."""
+    """Posterior of the label under the uniform prior, as weights of a single round."""
 
     def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
         table = likelihood_of(releases)
@@ -143,7 +143,7 @@ class SoftLabels(Target):
 
 @dataclass(frozen=True)
 class BinaryBits(Target):
-    """Binary cross entropy on each random bit, by a model of its own, and the largest estimate wins."""
+    """Binary cross entropy on each random bit, by a model of its own. The largest estimate is the predicted class."""
 
     weighted: ClassVar[bool] = False
 
@@ -151,7 +151,7 @@ class BinaryBits(Target):
         """Train a clone for each bit, or one network for all."""
         randomizer = releases[0].randomizer
         if not isinstance(randomizer, UnaryBits):
-            raise InvalidInput("binary targets need bits: take plan=Bits()")
+            raise InvalidInput("binary targets need bits: use plan=Bits()")
         bits = np.concatenate([release.values for release in releases])
         if hasattr(estimator, "fit_bits"):
             return BitModel(clone(estimator).fit_bits(X, bits).predict_bits, randomizer)
@@ -188,14 +188,14 @@ NAMES: dict[str, Target] = {
 
 
 def target_of(given: str | Target) -> Target:
-    """Return the target of a name, or the target itself."""
+    """Return the target with a name, or the given target."""
     if isinstance(given, str):
         if given not in NAMES:
-            raise InvalidInput(f"target is {given!r}, expected one of {', '.join(NAMES)}, or a record of targets")
+            raise InvalidInput(f"target is {given!r}, expected one of {', '.join(NAMES)}, or a Target")
         return NAMES[given]
     if not isinstance(given, Target):
         raise InvalidInput(
-            f"target is of type {type(given).__name__}, expected a name or a record such as Likelihood()"
+            f"target is of type {type(given).__name__}, expected a name or a Target such as Likelihood()"
         )
     return given
 
@@ -209,13 +209,13 @@ def check_estimator_fits(estimator: Any, target: Target, *, informed: bool = Fal
 
 
 def check_estimator(estimator: Any, predict: str, kind: str, weighted: str | None, way: str) -> None:
-    """Refuse an estimator without fit and `predict`, or without the sample_weight that something needs."""
+    """Refuse an estimator without `fit` or `predict`, or without a needed `sample_weight`."""
     name, missing = type(estimator).__name__, [each for each in ("fit", predict) if not hasattr(estimator, each)]
     if missing:
         raise InvalidInput(f"the estimator {name} has no {' and no '.join(missing)}, expected {kind}")
     if weighted and not has_fit_parameter(estimator, "sample_weight"):
         raise InvalidInput(
-            f"the estimator {name} takes no sample_weight, which {weighted}: take another estimator, put the steps of "
+            f"the estimator {name} takes no sample_weight, which {weighted}: use another estimator, put the steps of "
             f"a pipeline before {way}"
         )
 
@@ -227,11 +227,11 @@ def likelihood_of(releases: Releases) -> Floats:
 def posterior(table: Floats, belief: Floats) -> Floats:
     """Compute the posterior of each label, shape ``(n, K)``.
 
-    It is the normalised likelihood if the beliefs exclude every label that is possible.
+    It is the normalised likelihood if the beliefs exclude every possible label.
     """
     joint = table * belief
     totals = joint.sum(axis=1, keepdims=True)
-    # A belief of exactly 0 at every possible label is wrong: go by the likelihood alone.
+    # A belief of exactly 0 at every possible label is wrong: use the likelihood alone.
     joint = np.where(totals > 0, joint, table)
     weights: Floats = joint / joint.sum(axis=1, keepdims=True)
     return weights
@@ -249,7 +249,7 @@ class ConstantModel:
 
 
 def fit_classes(model: Any, X: Any, labels: NDArray[Any], **options: Any) -> Any:
-    """Train a model on class numbers, or return a constant one if there is a single class."""
+    """Train a model on class indices, or return a constant one if there is a single class."""
     classes = np.unique(labels)
     return ConstantModel(classes.astype(np.int64)) if classes.size == 1 else model.fit(X, labels, **options)
 
@@ -266,20 +266,20 @@ def continue_from(estimator: Any, before: Any) -> Any:
 
 
 def fit_weighted(estimator: Any, X: Any, weights: Floats, *, before: Any = None, smallest: float = 0.0) -> Any:
-    """Train a clone on each row once for every label whose weight is above a share of the largest of its row."""
+    """Train a clone on a copy of each row for every label whose weight is above a share of the row's largest."""
     if hasattr(estimator, "fit_weights"):
         return continue_from(estimator, before).fit_weights(X, weights)
-    # Estimators take one label for each row: repeat rows for every label with a weight that counts.
+    # Estimators take one label per row, so repeat rows for every label whose weight is large enough.
     sizes = np.abs(weights)
     rows, labels = np.nonzero(sizes > smallest * sizes.max(axis=1, keepdims=True))
-    # A model of other classes cannot be gone on with.
+    # A model of other classes cannot be continued.
     same = before is not None and np.array_equal(np.unique(labels), before.classes_)
     model = continue_from(estimator, before if same else None)
     return fit_classes(model, _safe_indexing(X, rows), labels, sample_weight=weights[rows, labels])
 
 
 def probabilities(model: Any, X: Any, k: int) -> Floats:
-    """Return probabilities of the labels ``0 ... k-1``, shape ``(n, k)``, zero for those that the model never met."""
+    """Predict probabilities of the labels ``0 ... k-1``, shape ``(n, k)``, zero for labels that were not trained on."""
     found = np.asarray(model.predict_proba(X), dtype=np.float64)
     table = np.zeros((found.shape[0], k))
     table[:, np.asarray(model.classes_, dtype=np.intp)] = found
@@ -287,7 +287,7 @@ def probabilities(model: Any, X: Any, k: int) -> Floats:
 
 
 def _class_numbers(release: LabelRelease) -> NDArray[np.intp]:
-    """Return noisy labels as numbers of classes; for outputs of a mechanism the nearest label."""
+    """Return noisy labels as class indices, for outputs of a mechanism that of the nearest label."""
     values = np.asarray(release.values)
     if values.dtype.kind in "iu":
         return values.astype(np.intp)

@@ -1,4 +1,4 @@
-"""Training: the state of one fit, with which a plan releases labels and learns from them; or from earlier releases."""
+"""The state of one fit, with which a plan releases labels and learns from them, and fits on earlier releases."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from optrand.studies._many import solve_many
 
 
 class RowGroup(NamedTuple):
-    """Rows, and the prior over the increasing labels, the budget and the price of bias of their optimal randomizer."""
+    """Rows, and the prior over the increasing labels, the budget and the bias penalty of their optimal randomizer."""
 
     rows: Rows
     prior: Floats
@@ -50,7 +50,7 @@ class Training:
     domain: Domain  # in the order in which priors are counted: as declared for classes, increasing for numbers
     target: Target = Likelihood()  # noqa: RUF009
     informed: bool = False  # whether the first model of a classifier begins with priors of clusters
-    bias_penalty: float = math.inf  # beside half the squared error, for a regressor
+    bias_penalty: float = math.inf  # weight of squared bias beside half the squared error, for a regressor
     releases: list[LabelRelease] = field(default_factory=list)
     priors: list[PriorRelease] = field(default_factory=list)
 
@@ -97,7 +97,7 @@ class Training:
         return clip_to_range(model.predict(self.features(rows)), self.numbers)
 
     def learn(self, releases: Sequence[LabelRelease], *, before: Any = None, beliefs: Floats | None = None) -> Any:
-        """Train a classifier on releases, with `beliefs`, the priors of all their rows, if there is no earlier model.
+        """Train a classifier on releases. Without an earlier model start from `beliefs`, the priors of all their rows.
 
         Otherwise training starts from the predictions of the model `before`, and from the model itself if the estimator
         has `warm_start`.
@@ -110,10 +110,10 @@ class Training:
     def learn_numbers(
         self, stages: Sequence[Sequence[LabelRelease]], *, spread: float = 0.0, estimator: Any = None
     ) -> Any:
-        """Train a regressor, by default that of the fit, on the noisy numbers of some stages, by mechanisms.
+        """Train a regressor, by default that of the fit, on the noisy numbers of mechanisms, stage by stage.
 
-        All rows of a stage weigh the same: the inverse of their mean noise plus `spread`, the variance of the labels.
-        As a stage is a random part of all rows, its weight does not move the model away from the one of all rows.
+        All rows of a stage have one weight: the inverse of their mean noise plus `spread`, the variance of the labels.
+        As a stage is a random part of all rows, its weight does not bias the model.
         """
         releases = [release for stage in stages for release in stage]
         rows = np.concatenate([release.rows for release in releases])
@@ -124,7 +124,7 @@ class Training:
         parts = []
         for stage in stages:
             sizes = np.array([len(release) for release in stage])
-            # Twice the value of a mechanism: its variance, and the price of its bias.
+            # Twice the value of a mechanism is its variance plus its bias penalty.
             noise = np.array([2 * release.randomizer.value for release in stage])
             parts.append(np.full(sizes.sum(), 1 / (sizes @ noise / sizes.sum() + spread)))
         weights = np.concatenate(parts)
@@ -143,12 +143,12 @@ def tilt_priors(prior: Floats, labels: Floats, means: Floats, weights: NDArray[A
 
     The tilt :math:`\theta_i` gives row `i` its mean. One :math:`\tau \geq 0` for all rows takes from the prior's
     variance the part that the predictions explain, so that the rows' distributions have, together, the variance of the
-    prior, which is positive everywhere. Means outside the labels, or nearly at an end, are moved inside; `weights` are
-    the numbers of rows of each, by default 1. Shape ``(m, K)``.
+    prior, which is positive everywhere. Means outside the labels, or nearly at an end, are moved inside. `weights` are
+    the numbers of rows of each mean, by default 1. Shape ``(m, K)``.
     """
     scale = labels[-1] - labels[0]
     places = (labels - labels[0]) / scale
-    # At the very ends a tilt would be infinite, and the prior of the randomizer have no second label.
+    # At the very ends the tilt would be infinite, and the randomizer's prior would have a single label.
     wanted = np.clip((means - labels[0]) / scale, 1e-3, 1 - 1e-3)
     shares = np.full(means.size, 1 / means.size) if weights is None else weights / weights.sum()
     total = float(prior @ (places - prior @ places) ** 2)
@@ -158,7 +158,7 @@ def tilt_priors(prior: Floats, labels: Floats, means: Floats, weights: NDArray[A
         rows = _tilt(prior, places, wanted, tau)
         return float(shares @ (rows @ places**2 - (rows @ places) ** 2)) - left
 
-    # The variance within rows falls as tau grows. At 1e4 a row is as narrow as a hundredth of the range.
+    # The variance within rows falls as tau grows. At 1e4 a row's deviation is a hundredth of the range.
     narrowest = 1e4
     tau = 0.0 if excess(0.0) <= 0 else narrowest
     if tau and excess(narrowest) < 0:
@@ -170,7 +170,7 @@ def _tilt(prior: Floats, places: Floats, means: Floats, tau: float) -> Floats:
     """Tilt a narrowed prior to each mean, by bisection. Means increase with the tilt."""
     logs = np.log(prior) - tau * places**2 / 2
     low, high = np.full(means.size, -1e4), np.full(means.size, 1e4)
-    # 60 halvings bring a tilt to the precision of floats.
+    # 60 halvings determine a tilt to the precision of floats.
     for _ in range(60):
         middle = (low + high) / 2
         above = _normalize(logs + middle[:, np.newaxis] * places) @ places > means
@@ -196,10 +196,10 @@ def is_release(y: Any) -> bool:
 
 
 def releases_of(y: Any, rows: int) -> list[LabelRelease]:
-    """Return released labels as one release for each mechanism, without rows whose label is missing.
+    """Split released labels into one release for each mechanism, without rows whose label is missing.
 
     `y` is as in :meth:`LabelDPClassifier.fit`. In a pair the record may also be the mechanism that drew the labels.
-    Raise if labels are of other rows, or values cannot have been drawn by the mechanism.
+    Raise InvalidInput if labels are of other rows, or values cannot have been drawn by the mechanism.
     """
     if isinstance(y, tuple) and not isinstance(y[0], LabelRelease):
         if len(y[0]) != rows:
@@ -222,7 +222,7 @@ def account_of(releases: Sequence[LabelRelease], rows: int) -> Spent:
     odometer = Odometer(rows)
     for release in releases:
         odometer.charge(release.rows, release.spent)
-    return odometer.realised
+    return odometer.cost
 
 
 def priors_of(releases: Sequence[LabelRelease]) -> Floats | None:
@@ -243,7 +243,7 @@ def priors_of(releases: Sequence[LabelRelease]) -> Floats | None:
 def fit_numbers(estimator: Any, X: Any, releases: Sequence[LabelRelease]) -> Any:
     r"""Train a regressor on released numbers.
 
-    Unbiased values are trained on as they are. Biased ones are replaced, in five rounds of Fisher scoring, by
+    Unbiased values are used as they are. Biased ones are replaced, in five rounds of Fisher scoring, by
 
     .. math:: m_i + \frac{E[y \mid z_i, m_i] - m_i}{\rho}, \qquad
               \rho = \frac{\sum_i (E[y \mid z_i, m_i] - m_i)^2}{\sum_i \operatorname{Var}[y \mid m_i]},
@@ -263,7 +263,7 @@ def fit_numbers(estimator: Any, X: Any, releases: Sequence[LabelRelease]) -> Any
     # Predicted means are rounded to 256 levels, so that rows share their tilted priors.
     levels = np.linspace(numbers[0], numbers[-1], 256)
     means = np.full(table.shape[0], prior @ numbers)
-    # As many rounds as Likelihood has.
+    # The same number of rounds as in Likelihood.
     for _ in range(5):
         nearest = np.abs(means[:, np.newaxis] - levels).argmin(axis=1)
         beliefs = tilt_priors(prior, numbers, levels, np.bincount(nearest, minlength=levels.size))[nearest]
@@ -279,7 +279,7 @@ def _is_unbiased(randomizer: Any) -> bool:
     if isinstance(randomizer, Additive):
         return randomizer.clip is None
     if not isinstance(randomizer, Mechanism):
-        raise InvalidInput(f"a release by {type(randomizer).__name__} has no numbers: take LabelDPClassifier")
+        raise InvalidInput(f"a release by {type(randomizer).__name__} has no numbers: use LabelDPClassifier")
     return bool(randomizer.certificate.bias <= UNBIASED * float(np.ptp(randomizer.labels)))
 
 
@@ -297,7 +297,7 @@ def _of_record(noisy: Any, record: Any, groups: Any = None) -> list[LabelRelease
     found = [np.flatnonzero(present & (places == place)) for place in range(len(mechanisms))]
     spent = Spent(record.epsilon)
     for rows, mechanism in zip(found, mechanisms, strict=True):
-        # Refuses values that are no outputs.
+        # This refuses values that are not outputs.
         output_numbers(values[rows], mechanism)
     return [
         LabelRelease(rows, values[rows], mechanism, domain, spent)

@@ -9,7 +9,7 @@ target                       loss of a batch
 ``"bits"``                   binary cross entropy of one network on all bits ([Z25])
 ===========================  ==============================================================
 
-torch is imported when a network is trained, not before.
+torch is imported only when a network is trained.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     module : torch.nn.Module
-        From ``(batch, ...)`` float features to ``(batch, K)`` scores. It is copied, and begins as it is given.
+        From ``(batch, ...)`` float features to ``(batch, K)`` scores. A copy is trained, from the given parameters.
     epochs : int, optional
         Passes over the rows of a release. They cost no privacy.
     batch_size : int, optional
     learning_rate : float, optional
-        The largest of the schedule.
+        The largest rate of the schedule.
     weight_decay : float, optional
     mixup : float, optional
-        Parameter of the beta distribution by which pairs of rows are mixed; 0 for none.
+        Parameter of the beta distribution by which pairs of rows are mixed, or 0 for no mixing.
     warm_start : bool, optional
-        Whether a later stage goes on with the network of the stage before.
+        Whether a later stage starts from the network of the stage before.
     seed : int, optional
         Seed of batches, mixing and dropout. It protects nothing.
 
     Notes
     -----
     Negative weights can drive a network's loss below any bound. The loss of a batch is kept above 0, as that on true
-    labels is: its absolute value is descended on.
+    labels is, by descent on its absolute value.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InvalidInput
-            No finite numbers, or scores of another shape than ``(n, K)``.
+            Features are not finite numbers, or scores have another shape than ``(n, K)``.
         """
         features = _tensor(X)
         if not bool(_torch().isfinite(features).all()):
@@ -101,14 +101,14 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidInput(f"the module has scores of shape {found}, expected {(features.shape[0], k)}")
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> TorchClassifier:
-        """Train on class numbers ``0 ... K-1``, cross entropy with weights of any sign."""
+        """Train on class indices ``0 ... K-1`` by cross entropy with weights of any sign."""
         codes = np.asarray(y, dtype=np.intp)
         k = _scores(deepcopy(self.module), _tensor(np.asarray(X)[:1])).shape[1]
         sizes = np.ones(codes.size) if sample_weight is None else np.asarray(sample_weight)
         return self.fit_weights(X, np.eye(k)[codes] * sizes[:, np.newaxis])
 
     def fit_weights(self, X: ArrayLike, weights: Floats) -> TorchClassifier:
-        """Train on a weight, of any sign, for each label of each row; shape ``(n, K)``."""
+        """Train on a weight, of any sign, for each label of each row, shape ``(n, K)``."""
         torch = _torch()
         flooded = bool((np.asarray(weights) < 0).any())
         return self._train(
@@ -135,13 +135,13 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return rows
 
     def predict_bits(self, X: ArrayLike) -> Floats:
-        """Return the probabilities that the noisy bits are 1, by a network of :meth:`fit_bits`; shape ``(n, K)``."""
+        """Return the probabilities that the noisy bits are 1, by a network of :meth:`fit_bits`, shape ``(n, K)``."""
         check_is_fitted(self)
         rows: Floats = _torch().sigmoid(_scores(self.network_, _tensor(X)).double()).numpy()
         return rows
 
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
-        """Return the likeliest class numbers, shape ``(n,)``."""
+        """Return the likeliest class indices, shape ``(n,)``."""
         numbers: NDArray[np.intp] = self.predict_proba(X).argmax(axis=1)
         return numbers
 
@@ -187,6 +187,6 @@ def _tensor(array: ArrayLike) -> Any:
 def _scores(module: Any, features: Any) -> Any:
     torch = _torch()
     module.eval()
-    # Parts of 4,096 rows bound the memory of the layers between.
+    # Batches of 4,096 rows bound the memory of the hidden layers.
     with torch.no_grad():
         return torch.cat([module(part) for part in features.split(4096)])

@@ -24,7 +24,7 @@ from optrand.model._randomizer import Randomizer
 from optrand.plotting import _style as style
 from optrand.plotting import _table as tables
 from optrand.plotting._style import INK, LIMITS, MARKS, Place, canvas, inches, label_texts, write_count
-from optrand.plotting._table import Cells, Drawable, Indices, Ranks, choose_ranks, class_names, drawn_table, has_means
+from optrand.plotting._table import Cells, Drawable, Indices, Ranks, choose_ranks, class_names, extract_table, has_means
 
 LABEL: Any = {"color": INK, "linewidth": 0.8, "linestyle": (0, (1, 2)), "zorder": 1}
 # Above the white line of a break.
@@ -56,7 +56,7 @@ def pmf_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Place 
     >>> len(figure.axes)
     5
     """
-    table, means = drawn_table(subject, labels), has_means(subject)
+    table, means = extract_table(subject, labels), has_means(subject)
     wanted = choose_ranks(table.labels, labels, LIMITS.panels).size
     with canvas(ax, (6.4, 1.0 + 0.85 * wanted)) as figure:
         width, height = inches(figure)
@@ -171,7 +171,7 @@ def matrix_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Pla
     >>> matrix_figure(debiased_rr([0, 1, 2], 1.0)).get_suptitle()
     'ε = 1, 3 labels, 3 outputs'
     """
-    table = drawn_table(subject, labels)
+    table = extract_table(subject, labels)
     cells = Cells.of(table, np.ones(table.k), LIMITS.matrix)
     with canvas(ax, (6.4, 4.4)) as figure:
         width, height = inches(figure)
@@ -272,7 +272,7 @@ def joint_figure(subject: Mechanism | Released, *, ax: Place = None) -> FigureBa
     >>> print(joint_figure(debiased_rr([0, 1, 2], 1.0)).get_suptitle())
     ε = 1, 3 labels, 3 outputs: mean squared error 4.36009
     """
-    problem, table = tables.problem_of(subject), drawn_table(subject)
+    problem, table = tables.problem_of(subject), extract_table(subject)
     if problem.loss == losses.zero_one:
         raise InvalidInput("classes have no distance, and so no mean squared error: draw a pmf or the matrix")
     cells = Cells.of(table, problem.prior, LIMITS.joint)

@@ -16,7 +16,7 @@ from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._released import Released
 from optrand.plotting._randomizer import joint_figure, matrix_figure, pmf_figure
 from optrand.plotting._structure import dual_figure, flow_figure, phases_figure
-from optrand.plotting._style import fixed_style, whole_figure
+from optrand.plotting._style import fix_style, whole_figure
 
 UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".png": {}, ".svg": {"Date": None}}
 """Endings of a picture, and the metadata that keep the date out of each."""
@@ -60,7 +60,7 @@ def save_figure(figure: FigureBase, path: str | os.PathLike[str]) -> None:
 def render(figure: FigureBase, ending: str) -> bytes:
     """Return a picture, or the whole figure that it is a part of, in the format of an ending."""
     picture = io.BytesIO()
-    with fixed_style():
+    with fix_style():
         whole_figure(figure).savefig(picture, format=ending[1:], dpi=200, metadata=UNDATED[ending])
     return picture.getvalue()
 

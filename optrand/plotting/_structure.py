@@ -31,8 +31,8 @@ from optrand.plotting._table import (
     Flow,
     Ranks,
     class_names,
-    drawn_paths,
-    drawn_table,
+    extract_paths,
+    extract_table,
     group_edges,
     has_means,
     mechanism_in,
@@ -69,7 +69,7 @@ def flow_figure(subject: Flow, *, ax: Place = None) -> FigureBase:
     >>> flow_figure(optrand.solve(problem)).get_suptitle()
     'The flow of a randomizer: 6 arcs over 4 labels, ε = 2'
     """
-    paths = drawn_paths(subject)
+    paths = extract_paths(subject)
     bundles = Bundles.of(paths)
     with canvas(ax, (6.4, 3.6)) as figure:
         axes, width = figure.add_subplot(), inches(figure)[0]
@@ -181,7 +181,7 @@ def phases_figure(subject: Flow, *, ax: Place = None) -> FigureBase:
     """
     if not has_means(subject):
         raise InvalidInput("classes have no order, and so no bins: draw a pmf or the matrix")
-    paths = drawn_paths(subject)
+    paths = extract_paths(subject)
     edges, borders, outputs = _strips(paths)
     with canvas(ax, (6.4, 3.8)) as figure:
         axes = figure.add_subplot()
@@ -279,7 +279,7 @@ def dual_figure(subject: Mechanism | Released, *, ax: Place = None) -> FigureBas
     problem, mechanism = problem_of(subject), mechanism_in(subject)
     if mechanism.dual is None:
         raise InvalidInput("there is no dual, and so no proof to draw: solve the problem again")
-    outputs, proof = drawn_table(mechanism).outputs, mechanism.certificate
+    outputs, proof = extract_table(mechanism).outputs, mechanism.certificate
     with np.errstate(over="ignore"):
         lowest = price(problem, mechanism.dual).lowest
     if not math.isfinite(lowest):

@@ -159,12 +159,12 @@ LIMITS = Limits()
 @contextmanager
 def canvas(ax: Place, size: tuple[float, float]) -> Iterator[FigureBase]:
     """Open a figure of `size` inches in :data:`STYLE`, or the figure that takes the place of `ax`."""
-    with fixed_style():
+    with fix_style():
         yield Figure(figsize=size, layout="constrained") if ax is None else _figure_at(ax)
 
 
 @contextmanager
-def fixed_style() -> Iterator[None]:
+def fix_style() -> Iterator[None]:
     """Set :data:`STYLE`, with the session's font. DejaVu Sans, which comes with matplotlib, has the other glyphs."""
     family = list(matplotlib.rcParams["font.family"])
     if family != matplotlib.rcParamsDefault["font.family"]:

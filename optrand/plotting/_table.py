@@ -47,7 +47,7 @@ def class_names(subject: object) -> tuple[str, ...]:
     return short_names(getattr(subject, "labels", ()))
 
 
-def drawn_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomizer:
+def extract_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomizer:
     """Return the table to draw, without outputs that are next to impossible under every label, below 1e-9.
 
     Columns that a mechanism splits between neighbouring floats are drawn as one
@@ -73,7 +73,7 @@ def drawn_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomize
     return Randomizer.of_arcs(table.labels, table.arcs.only(highest >= LIMITS.least), table.epsilon)
 
 
-def drawn_paths(subject: Flow) -> Paths:
+def extract_paths(subject: Flow) -> Paths:
     """Return the components to draw, without those of a weight below 1e-9, which is added to that of a neighbour."""
     paths = decompose_paths(mechanism_in(subject))
     kept = [number for number, weight in enumerate(paths.weights) if weight >= LIMITS.least]
@@ -94,7 +94,7 @@ def _round_noise(subject: Additive, labels: ArrayLike | None) -> Randomizer:
     if isinstance(subject, LatticeAdditive):
         outputs = lattice_around(outputs, subject.step, subject.labels.low)
         outputs = outputs[(outputs >= low) & (outputs <= high)]
-    return subject.discretised(rows, outputs)
+    return subject.discretise(rows, outputs)
 
 
 def problem_of(subject: object) -> Problem:

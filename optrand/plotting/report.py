@@ -22,7 +22,7 @@ from optrand.model._problem import Problem, in_words
 from optrand.plotting._releases import find_distinct, groups_figure
 from optrand.plotting._saving import DRAWINGS, draw, render
 from optrand.plotting._style import LIMITS, above, label_texts, spread, whole_figure, write_count
-from optrand.plotting._table import class_names, drawn_table
+from optrand.plotting._table import class_names, extract_table
 from optrand.sampling._priors import BudgetSplit
 
 try:
@@ -171,7 +171,7 @@ def certificate_facts(mechanism: Mechanism, proof: Certificate) -> Facts:
     problem = mechanism.problem
     proven = math.isfinite(proof.gap)
     optimum = f"between {shown_below(proof.lower)} and {shown_above(proof.upper)}" if proven else "no range was proven"
-    drawn = drawn_table(mechanism).n
+    drawn = extract_table(mechanism).n
     merged = f"; {drawn:,} in the pictures, where neighbouring floats are one" if drawn < mechanism.n else ""
     found = [
         ("Labels", f"{problem.k:,}, from {problem.labels[0]:g} to {problem.labels[-1]:g}"),

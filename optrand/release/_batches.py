@@ -33,15 +33,15 @@ from optrand.release._rows import Groups, Ids, Indices, UniqueIds, column_ids
 from optrand.sampling._entropy import KeyedEntropy, encrypt_blocks, subkey
 
 Sums = NDArray[np.uint64]
-"""Shape ``(..., 3)``: a number of rows, and sums of both halves of their hashes, modulo 2**64."""
+"""Shape ``(..., 3)``: a number of rows, and the sums of both halves of their hashes, modulo 2**64."""
 
 
 @dataclass(frozen=True)
 class Listener:
-    """Callbacks of a release: for the name of each stage, for the number of rows of a pass that are done, for warnings.
+    """Callbacks of a release, for the name of each stage, the number of rows that a pass has read, and warnings.
 
-    Warnings are for the owner of the labels alone. They are of a table that looks damaged and of estimates that the
-    release will not admit: before anything is charged, unless only the private prior tells.
+    Warnings are for the owner of the labels alone: of a table that looks damaged, and of estimates that the release
+    will not admit. They come before anything is charged, unless they depend on the private prior.
     """
 
     stage: Callable[[str], object] = lambda _: None
@@ -51,7 +51,7 @@ class Listener:
 
 @dataclass(frozen=True)
 class Account:
-    """Ledger that is charged for a dataset, or none, and the secret key of digests and of the hash of ids."""
+    """Ledger to charge for a dataset, if there is one, and the secret key of digests and of the hash of ids."""
 
     ledger: Ledger | None
     dataset: str | None
@@ -79,7 +79,7 @@ class Account:
         return cls(opened, name, again, limit, opened.digest_key)
 
     def describe(self, charges: Sequence[Charge], *, sure: bool = True) -> SpentNote | None:
-        """Return a note on the epsilon that is spent if a release is interrupted after it was charged for `sure`."""
+        """Return a note on the epsilon that an interrupted release has spent. With `sure` it was certainly charged."""
         if self.ledger is None:
             priors = sum((charge.prior_epsilon for charge in charges), Fraction(0))
             return SpentNote(f"a prior was drawn for {Spent(priors)}, in no ledger") if priors else None
@@ -92,9 +92,9 @@ class Account:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows:
-    """Rows of a batch: places of labels and keyed sums for each question, ids, groups, and which are released.
+    """Rows of a batch: places of labels and keyed sums for each question, ids, groups, and a mask of released rows.
 
-    Places are negative in rows that are left out, too. If all rows are released, `kept` is None. Private.
+    Places of rows that are left out are negative. `kept` is None if all rows are released. Private.
     """
 
     places: tuple[Places, ...]
@@ -104,7 +104,7 @@ class Rows:
     kept: NDArray[np.bool_] | None = None
 
     @property
-    def released(self) -> int:
+    def size(self) -> int:
         return len(self.ids) if self.kept is None else int(self.kept.sum())
 
     def counts(self, number: int, groups: int, k: int) -> NDArray[np.intp]:
@@ -117,7 +117,7 @@ class Rows:
 
 
 def sum_rows(key: bytes, ids: Ids, codes: NDArray[Any] | None = None) -> Sums:
-    """Return the number of rows, and sums of keyed hashes of their ids, with the codes of their labels if given.
+    """Count rows, and sum keyed hashes of their ids, with the codes of their labels if given.
 
     A multiset hash: sums over batches add up, in any order. An id is hashed by AES-256, a pseudorandom permutation, and
     a row by its CBC-MAC of two blocks, the id and the code, under another key. If tables differ and ids occur once in
@@ -134,7 +134,7 @@ def sum_rows(key: bytes, ids: Ids, codes: NDArray[Any] | None = None) -> Sums:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Reading of batches, with a column for each question, and drawing once it has their records and keys of labels.
+    """Reader of batches with a column for each question, which also draws once it has their records and keys of labels.
 
     All questions have the same ids and groups. Row numbers are the ids if there are no columns of ids. A pickle of it
     holds the keys.
@@ -151,7 +151,7 @@ class Reader:
         return tuple(column.question for column in self.columns)
 
     @property
-    def needed(self) -> tuple[str, ...]:
+    def source_columns(self) -> tuple[str, ...]:
         labels = (question.column for question in self.questions)
         return tuple(dict.fromkeys((*labels, *self.groups.columns, *self.id_columns)))
 
@@ -195,7 +195,7 @@ class Reader:
 
 
 class Sink:
-    """Noisy labels in memory, put by a function into the object that had the private ones. Others write them elsewhere.
+    """Noisy labels in memory, put by a function into the object of the private ones. Subclasses write them elsewhere.
 
     A retry is recognised by the `output`. A sink may have columns whose cells are `checked` in the first pass, and
     `columns` that the second pass reads beside those of the reader (None: all). Temporary files are put into its folder
@@ -214,11 +214,11 @@ class Sink:
         self.table: Any = None
 
     def check(self, batch: Any, rows: Rows) -> None:
-        """Look at a batch of the first pass, with the columns to check."""
+        """Check a batch of the first pass, with the columns in `checked`."""
         self._kept.append(np.ones(batch.num_rows, dtype=bool) if rows.kept is None else rows.kept)
 
     def rehearse(self, reader: Reader) -> None:
-        """Refuse labels that cannot be written, before anything is charged: put some in place that depend on none."""
+        """Write labels that depend on no private one, so that an error comes before anything is charged."""
         kept = np.concatenate(self._kept)
         rows = int(kept.sum())
         most = max(question.k for question in reader.questions)
@@ -230,15 +230,15 @@ class Sink:
             cells = [c.to_arrow(c.question.values[turn % c.question.k], missing) for c in reader.columns]
             self._put(cells, None if kept.all() else kept)
 
-    def opened(self) -> AbstractContextManager[Any]:
+    def open_output(self) -> AbstractContextManager[Any]:
         return nullcontext()
 
     def write(self, part: int, batch: Any, noisy: Sequence[Any]) -> None:  # noqa: ARG002
-        """Write the released rows of a batch of the second pass with noisy labels."""
+        """Write the released rows of a batch of the second pass, with noisy labels."""
         self._noisy.append(noisy)
 
     def close(self, records: Sequence[ReleaseRecord], rows: int) -> Sequence[ReleaseRecord]:  # noqa: ARG002
-        """Finish the table of some rows, and return the records of the release, which may describe it."""
+        """Finish the table, and return the records of the release, which may describe it."""
         kept = np.concatenate(self._kept)
         columns = [pa.chunked_array(list(parts)).combine_chunks() for parts in zip(*self._noisy, strict=True)]
         self.table = self._put(columns, None if kept.all() else kept)
@@ -249,9 +249,9 @@ class Sink:
 
 
 class Table:
-    """A private table that can be read as often as needed: columns in memory (without a path), or in files.
+    """A private table that can be read as often as needed, in files or, without a path, in memory.
 
-    Text has a decimal point, and is `cut` if the last line that was read lacked its end. Partitions are columns in the
+    Text has a decimal point, and is `cut` if its last line lacked a line end. Partitions are columns in the
     names of folders (``state=CA/``) alone.
     """
 
@@ -264,7 +264,7 @@ class Table:
 
     @property
     def folders(self) -> list[str]:
-        # Those between the table's own and its files.
+        # The folders between the table's own and its files.
         above = 0 if self.path is None else len(self.path.parts)
         return [part for file in self.files for part in file.parts[above:-1]]
 
@@ -272,7 +272,7 @@ class Table:
         self._data, self.schema = data, data.schema
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
-        """Yield the number of a file and a record batch of its next rows, of some columns, by default of all."""
+        """Yield the number of a file and a record batch of its next rows, with some columns, by default all."""
         chosen = self._data if columns is None else self._data.select(list(columns))
         for batch in chosen.to_batches(max_chunksize=1 << 20):
             yield 0, batch
@@ -285,7 +285,7 @@ class Table:
         """
         counts = [np.zeros((len(reader.groups.names), question.k), dtype=np.intp) for question in reader.questions]
         sums, released = np.zeros((len(counts), 3), dtype=np.uint64), 0
-        columns = tuple(dict.fromkeys((*reader.needed, *sink.checked)))
+        columns = tuple(dict.fromkeys((*reader.source_columns, *sink.checked)))
         with UniqueIds(sink.folder) if reader.id_columns else nullcontext() as unique:
             for _, batch in self.batches(columns):
                 rows = reader.read(batch, int(sums[0, 0]))
@@ -293,7 +293,7 @@ class Table:
                 for number, found in enumerate(counts):
                     found += rows.counts(number, *found.shape)
                 sums += rows.sums
-                released += rows.released
+                released += rows.size
                 if unique is not None:
                     unique.add(rows.ids)
                 listener.rows(int(sums[0, 0]))
@@ -304,8 +304,8 @@ class Table:
     def draw(self, reader: Reader, sink: Sink, sums: Sums, listener: Listener) -> None:
         """Make the second pass: read again, draw and write. The sums are those of the first pass."""
         again = np.zeros_like(sums)
-        columns = None if sink.columns is None else tuple(dict.fromkeys((*sink.columns, *reader.needed)))
-        with sink.opened():
+        columns = None if sink.columns is None else tuple(dict.fromkeys((*sink.columns, *reader.source_columns)))
+        with sink.open_output():
             for part, batch in self.batches(columns):
                 rows = reader.read(batch, int(again[0, 0]))
                 again += rows.sums
@@ -313,7 +313,7 @@ class Table:
                 listener.rows(int(again[0, 0]))
         if not np.array_equal(again, sums):
             raise InputChanged(
-                "the table was changed while it was read: nothing was released; start again once nobody writes to it"
+                "the table was changed while it was read: nothing was released. Start again once nobody writes to it"
             )
 
 
@@ -331,15 +331,15 @@ def check_column(table: Table, name: str, *, public: bool = False) -> None:
         raise InvalidInput(f"{subject} has {names.count(name)} columns named {name!r}, expected one: rename the others")
     header = "header" if table.decimal is not None else "schema"
     count = "1 column" if len(names) == 1 else f"{len(names)} columns"
-    # No name of the table unless it was given nearly so: a first line that is no header may hold labels.
+    # The message names no column but a near match: a first line that is no header may hold labels.
     separators = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
     line = names[0] if table.decimal is not None and len(names) == 1 else ""
     held = [words for sign, words in separators.items() if sign in line]
     hint = ""
     if held:
-        hint = f"; that line has no separator but holds {held[0]}: name the separator, separator=..."
+        hint = f". That line has no separator but holds {held[0]}: name the separator, separator=..."
     elif (near := nearest_name(name, names)) is not None:
-        hint = f"; did you mean {near!r}?"
+        hint = f" (did you mean {near!r}?)"
     raise InvalidInput(f"{subject} has no column {name!r}: its {header} names {count}{hint}")
 
 
@@ -356,15 +356,15 @@ def release(
     Errors are those of :func:`optrand.randomize`.
     """
     listener.stage("reading the table")
-    # The first pass. Until the charge a refusal costs nothing, so everything public is checked before it.
+    # The first pass. A refusal costs nothing before the charge, so everything public is checked first.
     reader = make_reader(table, questions, account)
     counts, sums, released = table.scan(reader, sink, listener)
     if not all(found.any() for found in counts):
         raise InvalidInput("there are no rows with a label: there is nothing to randomize")
     if table.cut and table.path is not None:
         listener.warn(
-            f"the last line of {table.path.name} has no end: a copy of the table may have broken off in it and its "
-            "label be cut, as 44 to 4"
+            f"the last line of {table.path.name} has no end: if a copy of the table broke off there, its label may be "
+            "cut, such as 44 to 4"
         )
     sink.rehearse(reader)
     heard = []
@@ -377,7 +377,7 @@ def release(
         for question, found, charge, told in zip(questions, counts, charges, heard, strict=True):
             planned.append(make_record(question, reader.groups, found, charge, account, told))
         listener.stage("drawing labels")
-        # The second pass: noise is a function of keys and ids, so no order of rows or batches has to be kept.
+        # The second pass: noise is a function of keys and ids, so rows and batches may come in any order.
         keys = tuple(one.label_keys(charge.key or b"") for one, charge in zip(planned, charges, strict=True))
         table.draw(replace(reader, records=tuple(planned), keys=keys), sink, sums, listener)
         records = sink.close(planned, released)
@@ -385,7 +385,7 @@ def release(
         if account.ledger is None:
             sink.publish()
         else:
-            # Inside its transaction, so that of two racing runs one publishes.
+            # Publish inside the ledger's transaction, so that only one of two concurrent runs does.
             account.ledger.complete(charges, sink.publish)
     except BaseException as error:
         if not getattr(error, "released", False) and (note := account.describe(charges)):
@@ -405,13 +405,13 @@ def make_reader(table: Table, questions: Sequence[Question], account: Account) -
 
 
 def _rehearse(question: Question, rows: int, listener: Listener) -> Listener:
-    """Solve the problem for a prior that is public, so that a failure costs nothing, and warn of missing estimates.
+    """Solve the problem for a public prior, so that a failure costs nothing, and warn of missing estimates.
 
-    A caller may turn warnings into errors. Return the listener of the release, which is not warned again.
+    A caller may turn warnings into errors. Return a listener that does not repeat them.
     """
     if not (obstacle := rehearse(question, rows)):
         return listener
-    prior = ", as far as a uniform prior tells" if question.buys_prior else ""
+    prior = " under a uniform prior" if question.buys_prior else ""
     listener.warn(f"no histogram, no loss of a label{prior}: {obstacle}")
     return replace(listener, warn=lambda _: None)
 
@@ -429,7 +429,7 @@ def begin_release(
             Charge(
                 dataset=account.dataset or "",
                 column=question.column,
-                # The decimal of the question. Rounding leaves the labels a little less.
+                # The exact decimal of the question. Rounding leaves the labels slightly less than the rest.
                 epsilon=decimal_value(question.epsilon if split.prior else split.labels),
                 prior_epsilon=decimal_value(split.prior) if split.prior else Fraction(0),
                 question=question.digest,
@@ -442,7 +442,7 @@ def begin_release(
     try:
         return account.ledger.begin(charges, again=account.again, budget=account.budget)
     except OSError as error:
-        # The disk may have failed after the charge was written to it.
+        # The disk may have failed after the charge was written.
         if note := account.describe(charges, sure=False):
             error.add_note(note)
         raise
@@ -457,7 +457,7 @@ def make_record(
     listener.stage("estimating the prior")
     names = {"release": charge.id, "dataset": account.dataset or "", "column": question.column}
     source = KeyedEntropy(subkey(charge.key or b"", **names, purpose="prior"), private=True)
-    # The same for every retry, as a function of the key: nobody can draw until the prior is likely.
+    # A function of the key, the same for every retry: nobody can draw until a prior suits them.
     noisy = draw_histograms(question, counts, source)
     planned = (question, groups, counts.sum(axis=1), noisy)
     charged = None if account.ledger is None else account.dataset
@@ -468,7 +468,7 @@ def make_record(
         listener.warn(made.estimates.words)
     if account.ledger is None:
         return made
-    # Another run of this release may have come first.
+    # Another run of this release may have drawn first.
     text = made.to_bytes().decode()
     entered = account.ledger.draw(charge, text)
     return made if entered == text else ReleaseRecord.from_bytes(entered.encode())

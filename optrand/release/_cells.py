@@ -1,6 +1,6 @@
 """Columns of arrays and frames as Arrow, the place of each label among the declared ones, and noisy labels as Arrow.
 
-numpy, lists, pandas, polars and Arrow are known, and anything else that exports Arrow by the PyCapsule protocol. Each
+Data comes from numpy, lists, pandas, polars, Arrow, or anything that exports Arrow by the PyCapsule protocol. Each
 distinct cell is read once. No message repeats the content of a cell.
 """
 
@@ -24,15 +24,15 @@ from optrand.errors import InvalidInput
 from optrand.release._question import Question
 
 MISSING, NO_LABEL, UNDECLARED = -1, -2, -3
-"""In place of the place of a label: no label was given, a cell that holds none, or one that was not declared."""
+"""Negative places, for a missing label, a cell that holds no label, and a label that was not declared."""
 
 Places = NDArray[np.int32]
-"""Index in the declared set, or one of the above."""
+"""Indices in the declared set, or one of the above."""
 
 ARRAYS: Any = np.ndarray | list | tuple | range
 ARROW: Any = pa.Array | pa.ChunkedArray
 PANDAS = ("Series", "Index", "ExtensionArray")
-"""Classes of pandas that are columns."""
+"""Column classes of pandas."""
 
 
 def is_frame(data: object) -> bool:
@@ -77,7 +77,7 @@ def as_table(data: Any) -> Any:
 
 
 def is_of(data: object, library: str, *names: str) -> bool:
-    """Decide whether an object is of a class of a library, which need not be there."""
+    """Decide whether an object is of a class of a library, which need not be installed."""
     known = ((base.__module__.partition(".")[0], base.__name__) for base in type(data).__mro__)
     return any(module == library and name in names for module, name in known)
 
@@ -92,7 +92,7 @@ def _import(make: Callable[..., Any], cells: Any, **options: Any) -> Any:
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         # The message would quote a cell.
         raise InvalidInput(
-            "the column mixes types, such as numbers and text, or holds what is neither: expected one type"
+            "the column mixes types, such as numbers and text, or holds other objects: expected one type"
         ) from None
 
 
@@ -107,7 +107,7 @@ def single_place(columns: Sequence[Any], wanted: Any) -> int:
     places = [place for place, name in enumerate(columns) if type(name == wanted) is bool and name == wanted]
     if len(places) != 1:
         near = nearest_name(str(wanted), [name for name in columns if isinstance(name, str)]) if not places else None
-        hint = "" if near is None else f"; did you mean {near!r}?"
+        hint = "" if near is None else f" (did you mean {near!r}?)"
         raise InvalidInput(f"there are {len(places)} columns named {wanted!r} among {len(columns)}, expected one{hint}")
     return places[0]
 
@@ -122,8 +122,8 @@ def array_of(data: Any) -> Any:
     try:
         cells = np.asarray(data)
     except ValueError:
-        raise InvalidInput("labels are a ragged list: expected as many in each row") from None
-    # numpy would make one type of several in a list, such as 1 and 7 of True and 7.
+        raise InvalidInput("labels are a ragged list: expected rows of one length") from None
+    # numpy would convert a list of several types to one type, such as True and 7 to 1 and 7.
     return cells if isinstance(data, np.ndarray) else np.array(data, dtype=object)
 
 
@@ -149,7 +149,7 @@ def _from_polars(series: Any) -> Any:
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """Reading and writing of one column of labels, of an Arrow type, or of text with a decimal point, as in CSV."""
+    """Codec of one column of labels, of an Arrow type, or of text with a decimal point, as in CSV."""
 
     question: Question
     kind: Any
@@ -175,7 +175,7 @@ class LabelColumn:
 
     @property
     def released_kind(self) -> Any:
-        """Return the Arrow type of the noisy labels: floats for numbers, for names the type of the column."""
+        """Arrow type of the noisy labels: floats for numbers, the type of the column for names."""
         if self.question.names is None:
             return pa.float64()
         kind = pa.binary() if self.decimal is not None else _plain_type(self.kind)
@@ -188,7 +188,7 @@ class LabelColumn:
         if pa.types.is_null(cells.type):
             return np.full(len(column), nowhere, dtype=np.int32)
         if self.decimal is not None:
-            # Texts that stand for a missing number. A name is missing if nothing is written.
+            # Text that stands for a missing number. A name is missing if the cell is empty.
             no_number = r"(?i)^[ \t]*(|na|n/a|nan|null|none)[ \t]*$"
             missing = _matches(cells, no_number if self.question.names is None else r"^[ \t]*$")
         else:
@@ -208,12 +208,12 @@ class LabelColumn:
         strangers = int((found < (MISSING if self.question.nulls == "pass" else 0)).sum())
         if strangers:
             raise InvalidInput(
-                f"{strangers} of {found.size} released values are no labels of the record: pass what was released"
+                f"{strangers} of {found.size} released values are not labels of the record: pass the released column"
             )
         return np.where(found < 0, np.nan, found)
 
     def _numbers(self, cells: Any) -> NDArray[np.intp]:
-        # Declared labels are found by bisection; numbers match them up to the rounding of floats (as_declared).
+        # Declared labels are found by bisection. Numbers match them up to the rounding of floats (as_declared).
         labels = self.question.values
         numbers = _read_numbers(cells, self.decimal)
         nothing = np.isnan(numbers)
@@ -247,23 +247,23 @@ class LabelColumn:
 
 
 def refuse_labels(places: Places, question: Question) -> None:
-    """Refuse labels that cannot be released. Neither which nor how many is said."""
+    """Refuse labels that cannot be released. The message discloses neither which nor how many."""
     lowest = int(places.min(initial=0))
     if lowest == 0 or (lowest == MISSING and question.nulls in ("drop", "pass")):
         return
-    advice = "nothing was released or spent; their owner can count such labels, optrand.release.diagnose_table()"
+    advice = "Nothing was released or spent. Their owner can count such labels: optrand.release.diagnose_table()"
     if (places == NO_LABEL).any() or (question.nulls == "refuse" and (places == MISSING).any()):
         what = "missing" if question.names is not None else "missing or no finite number that floats can tell apart"
         raise InvalidInput(
-            f"at least one label in column {question.column!r} is {what}: fill or drop such rows, or name a policy for "
-            f"missing labels, nulls=...; {advice}"
+            f"at least one label in column {question.column!r} is {what}: fill or drop such rows, or name a policy, "
+            f"nulls=..., for missing labels. {advice}"
         )
     remedy = "round them first" if question.clip else "declare all that may occur"
     if not (question.clip or question.nominal):
         remedy += ", or clip those beyond its ends"
     if question.names is None and question.k == 2:
-        remedy += ". Two numbers are two labels; a range is labels=range(53)"
-    raise InvalidInput(f"at least one label is not among the {question.k} declared ones: {remedy}; {advice}")
+        remedy += ". Two numbers are two labels, and a range is labels=range(53)"
+    raise InvalidInput(f"at least one label is not among the {question.k} declared ones: {remedy}. {advice}")
 
 
 def plain(column: Any) -> Any:
@@ -290,7 +290,7 @@ def _plain_type(kind: Any) -> Any:
     if pa.types.is_binary_view(kind):
         return pa.binary()
     if pa.types.is_decimal(kind) and kind.bit_width < 128:
-        # Narrow decimals have no tables of hashes.
+        # Narrow decimals have no hash tables.
         return pa.decimal128(kind.precision, kind.scale)
     return kind
 
@@ -301,33 +301,33 @@ def is_bytes(kind: Any) -> bool:
 
 
 def contents(column: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return bytes that hold the cells of a column of bytes or text one behind the other, and where each begins.
+    """Return the concatenated cells of a column of bytes or text, and the offsets at which they begin.
 
-    The last of the places, of which there is one more than cells, is the end of the last cell.
+    There is one more offset than cells: the end of the last one.
     """
     cells = column.cast(pa.large_binary())
     _, places, data = cells.buffers()
     held = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
     if len(cells) == 0:
-        # Arrow may leave out the places of an array without cells.
+        # Arrow may leave out the offsets of an array without cells.
         return held, np.zeros(1, dtype=np.int64)
     return held, np.frombuffer(places, dtype=np.int64)[cells.offset : cells.offset + len(cells) + 1]
 
 
 def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
-    """Return the cells of a plain column without repetition, and the place among them of each row's, -1 if it is null.
+    """Return the distinct cells of a plain column, and the index of each row's cell among them, -1 if it is null.
 
-    Integers that no row holds may be among them.
+    Integers that occur in no row may be among them.
     """
     if pa.types.is_integer(column.type) and len(column) and not column.null_count:
         integers = column.to_numpy()
         lowest, highest = int(integers.min()), int(integers.max())
-        # Few enough to be indexed directly, without a table of hashes.
+        # A short range is indexed directly, without a hash table.
         if highest - lowest < 4096 and max(-lowest, highest) <= MAX_INTEGER:
             return pa.array(np.arange(lowest, highest + 1, dtype=integers.dtype)), integers.astype(np.intp) - lowest
     if pa.types.is_null(column.type):
         return column, np.full(len(column), -1, dtype=np.intp)
-    # Half floats by their bits: tables of hashes know them in later versions of pyarrow only.
+    # Half floats by their bits: hash tables support them in later versions of pyarrow only.
     half = pa.types.is_float16(column.type)
     encoded = (column.view(pa.int16()) if half else column).dictionary_encode()
     cells = encoded.dictionary.view(pa.float16()) if half else encoded.dictionary
@@ -355,14 +355,14 @@ def _parse_numbers(cells: Any, decimal: str) -> Floats:
 
 
 def _read_decimals(texts: Any) -> Floats:
-    """Return numbers that are written correctly, NaN for no number and for integers beyond 2**53.
+    """Return well-formed decimals as floats, NaN for other text and for integers beyond 2**53.
 
     A number with an exponent is read as a float, however large it is.
     """
     written = pc.fill_null(texts, "nan")
     numbers: Floats = np.array(written.cast(pa.float64()))
     for row in np.flatnonzero(np.abs(numbers) >= MAX_INTEGER).tolist():
-        # A float does not show whether a digit was lost.
+        # The float alone does not show whether a digit was lost.
         text = written[row].as_py()
         if re.fullmatch(r"[+-]?[0-9]+\.?0*", text) and abs(Decimal(text)) > MAX_INTEGER:
             numbers[row] = np.nan

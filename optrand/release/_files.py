@@ -1,6 +1,6 @@
-"""Releases of tables in files: a table of private labels in, a table of noisy ones and its record out.
+"""Releases of tables in files: from a table of private labels to a table of noisy ones and its record.
 
-All that the schema and the options settle about the output is settled before anything is charged. No message repeats
+Everything about the output that depends on schema and options is checked before anything is charged. No message repeats
 the content of a cell: a table without a header, or with a stray quote, may have a label anywhere.
 
 Everything is written to a hidden folder beside the output, which is locked while a release runs. Then the record is
@@ -31,7 +31,7 @@ from optrand.base._files import check_folder, public_mode, sync_directory, take_
 from optrand.base._validation import check_flag, expect, suggest_parameters
 from optrand.errors import Interrupted, InvalidFile, InvalidInput
 from optrand.release._batches import Account, Listener, Rows, Sink, Table, check_column, label_column, release
-from optrand.release._parquet_tables import check_storable, columns_named_by_pandas, conform, make_schema, write_parquet
+from optrand.release._parquet_tables import check_storable, conform, find_namesakes, make_schema, write_parquet
 from optrand.release._question import Question, check_names
 from optrand.release._record import ReleaseRecord, TableFile, digest_of
 from optrand.release._spark import open_frame
@@ -76,7 +76,7 @@ def randomize_table(
     question : Question
         With `ids` for a frame of Spark: frames have no order, so row numbers do not identify records.
     dataset, ledger, again, budget
-        As of :func:`optrand.randomize`.
+        As in :func:`optrand.randomize`.
     keep, drop : sequence of str, optional
         The only other columns to release, or those not to release.
     separator, decimal : str, optional
@@ -155,7 +155,7 @@ def _check_path(given: object, what: str) -> Path:
 def check_output(
     output: Path, question: Question, account: Account, *, force: bool
 ) -> tuple[bool, ReleaseRecord | None]:
-    """Decide whether files of these names may be replaced, and find the record of a release that is published already.
+    """Check that files of these names may be replaced, and find the record of a release that is published already.
 
     A run that was stopped after it published its files, but before the ledger marked it complete, is completed. A
     table, or the record of another release, that has the name already is refused.
@@ -166,7 +166,7 @@ def check_output(
         with suppress(InvalidFile, InvalidInput):
             record = ReleaseRecord.from_bytes(path.read_bytes())
     if account.ledger is not None and record is not None:
-        charge = account.ledger.unfinished(record.release)
+        charge = account.ledger.find_unfinished(record.release)
         unfinished = charge if charge is not None and charge.dataset == account.dataset else None
         if unfinished is not None and unfinished.question == question.digest and record.is_of(output):
             account.ledger.complete([unfinished])
@@ -181,9 +181,9 @@ def check_output(
 
 
 class FileSink(Sink):
-    """A table that is written to a staging folder, and published with its record.
+    """Sink that writes a table to a staging folder, and publishes it with its record.
 
-    The name of the target decides on the format. A folder of Parquet files becomes one with the same files.
+    The name of the target decides the format. A folder of Parquet files becomes one with the same files.
     """
 
     folder: Path
@@ -204,7 +204,7 @@ class FileSink(Sink):
         self.signals, self.replace, self.column = signals, replace, question.column
         self.output = str(target.absolute())
         self.names = _select_names(table, self.column, keep, drop)
-        # A name that is there twice cannot be read by it.
+        # Columns with one name cannot be read by that name.
         self.columns = self.names if len(set(self.names)) == len(self.names) else None
         # The permissions of the table do not exceed those of the source.
         self._like = table.files[0] if table.files else None
@@ -216,10 +216,10 @@ class FileSink(Sink):
         self._write: Callable[[Any], None]
         self._record: ReleaseRecord
         if table.path is None:
-            # The workers of Spark write.
+            # On Spark the workers write.
             check_storable(pa.schema([table.schema.field(name) for name in self.names]))
             return
-        same = () if isinstance(table, CsvTable) else columns_named_by_pandas(table.schema, self.column)
+        same = () if isinstance(table, CsvTable) else find_namesakes(table.schema, self.column)
         if copies := [name for name in same if name in self.names]:
             raise InvalidInput(
                 f"column {copies[0]!r} of {table.path.name} is an index of pandas that is named {self.column!r}, like "
@@ -274,9 +274,9 @@ class FileSink(Sink):
             conform(batch.select(list(self.checked)), self._texts)
 
     def rehearse(self, reader: Any) -> None:
-        """Do nothing: the schema has settled all."""
+        """Do nothing, since the schema was checked."""
 
-    def opened(self) -> AbstractContextManager[Any]:
+    def open_output(self) -> AbstractContextManager[Any]:
         return self._stack
 
     def _advance(self) -> None:
@@ -302,7 +302,7 @@ class FileSink(Sink):
         return [self._record]
 
     def publish(self) -> None:
-        with self.signals.held():
+        with self.signals.hold():
             publish(self.folder, self._record.to_bytes(), self.target, replace=self.replace, like=self._like)
             self.signals.outcome, self.signals.released = f"the release was complete by then: {self.target}", True
 
@@ -311,9 +311,9 @@ def _select_names(table: Table, column: str, keep: Sequence[str] | None, drop: S
     """Select the columns of a released table, in their order."""
     given = check_names(drop, "drop") if keep is None else check_names(keep, "keep")
     if keep is not None and len(drop):
-        raise InvalidInput("columns are either kept or dropped by name: give one of the two, not both")
+        raise InvalidInput("columns are either kept or dropped by name: pass keep or drop, not both")
     if column in given:
-        raise InvalidInput(f"columns to keep or drop are other columns than {column!r}, none of them twice")
+        raise InvalidInput(f"columns to keep or drop are distinct, and {column!r} is not among them")
     if set(given) & set(table.partitions):
         raise InvalidInput("a column in the names of folders stays there: neither keep nor drop it")
     for name in given:
@@ -352,8 +352,8 @@ def staging_folder(target: Path) -> Iterator[Path]:
                 shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
         yield folder
     finally:
-        # Removed before it is unlocked, so that no other run locks a folder that is about to go. Windows cannot remove
-        # files that are open, so there it goes after.
+        # Remove the folder before unlocking, so that no other run locks it in between. Windows cannot remove open
+        # files, so there it is removed after.
         if os.name == "posix":
             shutil.rmtree(folder, ignore_errors=True)
         lock.close()
@@ -361,7 +361,7 @@ def staging_folder(target: Path) -> Iterator[Path]:
 
 
 def _lock(folder: Path, target: Path) -> sqlite3.Connection | None:
-    """Lock the folder, by a lock of SQLite that ends with the process; None if it was removed meanwhile."""
+    """Lock the folder by a lock of SQLite, which ends with the process. Return None if it was removed meanwhile."""
     if folder.is_symlink():
         raise InvalidInput(f"{folder} is a symbolic link: remove it")
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -374,7 +374,7 @@ def _lock(folder: Path, target: Path) -> sqlite3.Connection | None:
         return None
     try:
         lock.execute("BEGIN EXCLUSIVE")
-        # Another run may have removed the folder and made a new one meanwhile: this lock would guard nothing.
+        # If another run has removed the folder and made a new one, this lock guards nothing.
         if path.stat().st_ino == before:
             return lock
     except sqlite3.OperationalError as error:
@@ -394,11 +394,11 @@ def publish(folder: Path, record: bytes, target: Path, *, replace: bool, like: P
     staged, table = folder / "record", folder / "table"
     with temporary_file(staged) as stream:
         stream.write(record)
-    # On the disk before any name is given: a crash leaves either nothing under a final name, or whole files.
+    # Flush to the disk first: a crash leaves either nothing under a final name, or whole files.
     staged.chmod(public_mode())
-    _open_up(table, public_mode(like))
+    _set_permissions(table, public_mode(like))
     sync_directory(folder)
-    # The record first: a table without its record could not be told from a private one.
+    # The record first: a released table without its record looks like a private one.
     for new, name in ((staged, record_path(target)), (table, target)):
         try:
             if not replace:
@@ -412,7 +412,7 @@ def publish(folder: Path, record: bytes, target: Path, *, replace: bool, like: P
         sync_directory(folder.parent)
 
 
-def _open_up(path: Path, mode: int) -> None:
+def _set_permissions(path: Path, mode: int) -> None:
     """Set the permissions of a file, or of a folder and all in it."""
     if not path.is_dir():
         path.chmod(mode)
@@ -424,10 +424,10 @@ def _open_up(path: Path, mode: int) -> None:
 
 
 class Signals:
-    """SIGINT, SIGTERM and SIGHUP raise :class:`~optrand.errors.Interrupted` inside the block, once; later ones wait.
+    """Context in which SIGINT, SIGTERM or SIGHUP raises :class:`~optrand.errors.Interrupted`, once. Later ones wait.
 
-    Outside the main thread, which alone receives signals, the block changes nothing. A signal that was ignored before
-    it stays ignored. The message states the `outcome`: whether the release is complete, or what is left of it.
+    Outside the main thread, which alone receives signals, it changes nothing. A signal that was ignored before
+    stays ignored. The message states the `outcome`: whether the release is complete, or which parts remain.
     """
 
     def __init__(self) -> None:
@@ -460,8 +460,8 @@ class Signals:
         return Interrupted(f"stopped by {signal.Signals(number).name}: {self.outcome}", released=self.released)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold signals back until the block has ended. One that came in it is raised then, unless an error ends it."""
+    def hold(self) -> Iterator[None]:
+        """Defer signals to the end of the block. One that came meanwhile is raised then, unless an error ends it."""
         before, self._waiting = self._waiting, True
         yield
         self._waiting = before

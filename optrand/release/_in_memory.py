@@ -1,7 +1,7 @@
-"""Releases in memory: an array, a column or a frame in, and the kind that went in comes out.
+"""Releases in memory: an array, a column or a frame in, and an object of the same kind out.
 
-What only exports Arrow (DuckDB, narwhals, Ibis, ...) comes back as an Arrow table. Public columns are kept as they are.
-Metadata of a frame and the label's own dictionary are not, since they may hold a figure of the true labels.
+Objects that only export Arrow (DuckDB, narwhals, Ibis, ...) become Arrow tables. Public columns are kept as they are.
+Metadata of a frame and the label's own dictionary are not, since they may hold a statistic of the true labels.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Randomized(NamedTuple):
     Attributes
     ----------
     table : object
-        An object of the kind that went in.
+        An object of the same kind as the data.
     record : ReleaseRecord or FrameRecord
-        The latter of several columns.
+        The latter for several columns.
     """
 
     table: Any
@@ -122,8 +122,8 @@ def randomize(
     Raises
     ------
     InvalidInput
-        An object of another kind, options without meaning, labels that are missing or not declared (neither which nor
-        how many is said), or ids that are not unique. Nothing is charged.
+        An object of another kind, options without meaning, labels that are missing or not declared (the message
+        discloses neither which nor how many), or ids that are not unique. Nothing is charged.
     AlreadySpent, OverBudget, InputChanged
         From the ledger: see :meth:`.Ledger.begin`.
     NotCertified
@@ -132,7 +132,7 @@ def randomize(
     Notes
     -----
     A warning is given before anything is drawn if no histogram can be estimated from the release, and before anything
-    is charged unless only the private prior tells. A release counts as complete when it is returned: the same call
+    is charged unless it depends on the private prior. A release counts as complete when it is returned: the same call
     again is refused. An interrupted call is resumed with the same noise.
 
     Examples
@@ -144,7 +144,7 @@ def randomize(
     framed = is_frame(data)
     known = isinstance(data, pa.Table | pa.RecordBatch) or is_of(data, "pandas", "DataFrame")
     if framed and not (known or is_of(data, "polars", "DataFrame")):
-        # What only exports Arrow may be readable once.
+        # An object that only exports Arrow may be readable once.
         data = as_table(data)
     several = isinstance(column, list)
     chosen = column if several else [column]
@@ -166,7 +166,7 @@ def randomize(
     group_columns = _public_columns(data, groups, "groups", framed=framed)
     questions = []
     for name in chosen:
-        # A dict has the option of each of several columns; one that it leaves out has the default.
+        # A dict has an option by column, and the default for columns that it leaves out.
         options = {
             option: value[name] if several and isinstance(value, Mapping) else value
             for option, value in given.items()
@@ -192,7 +192,7 @@ def randomize(
             raise InvalidInput(f"there are {len(cells)} {what} for {rows} labels, expected one for each")
     table = Table(pa.table({**private, **id_columns, **group_columns}))
     sink = Sink(partial(_put_labels, data, {name: q.names for name, q in zip(chosen, questions, strict=True)}))
-    # Above what warns, release, this function and its check of parameters stands the caller, whom the warning names.
+    # The warning names the caller, four frames up: above the listener, release, this function and its parameter check.
     records = release(table, questions, sink, account, Listener(warn=partial(warnings.warn, stacklevel=5)))
     by_name = dict(zip(chosen, records, strict=True))
     return Randomized(sink.table, FrameRecord(by_name) if several else records[0])
@@ -205,13 +205,13 @@ def _check_columns(data: Any, column: Any, chosen: Sequence[Any], *, framed: boo
         raise InvalidInput(f"there are {len(chosen)} columns named, expected at least one and no name twice")
     if not framed and not isinstance(column, str | None):
         raise InvalidInput(
-            f"labels are of type {type(data).__name__}, which has no columns: give a frame, or as column the text "
+            f"labels are of type {type(data).__name__}, which has no columns: pass a frame, or as column the text "
             "by which the record names them"
         )
 
 
 def _public_columns(data: Any, given: Any, what: str, *, framed: bool) -> dict[str, Any]:
-    """Return columns of ids or groups by name: those that are named in a frame, or one that is given itself."""
+    """Return columns of ids or groups by name: columns of a frame that are named, or one that is passed itself."""
     if given is None:
         return {}
     names = [given] if isinstance(given, str) else given
@@ -272,7 +272,7 @@ def _comparable(column: Any) -> Any:
 
 
 def _put_labels(data: Any, names: Mapping[Any, Names], labels: Sequence[Any], kept: NDArray[np.bool_] | None) -> Any:
-    """Return the object with other labels, Arrow arrays, in place of its own, or refuse one that cannot hold them."""
+    """Replace the labels of an object by Arrow arrays, or refuse an object that cannot hold them."""
     try:
         return _replace_labels(data, dict(zip(names, labels, strict=True)), kept, names)
     except (InvalidInput, MemoryError):
@@ -280,7 +280,7 @@ def _put_labels(data: Any, names: Mapping[Any, Names], labels: Sequence[Any], ke
     except Exception as error:
         # Errors of other libraries depend on the type, and their messages may quote a cell.
         raise InvalidInput(
-            f"labels are of type {type(data).__name__}, in which others cannot take their place "
+            f"labels are of type {type(data).__name__}, in which they cannot be replaced "
             f"({type(error).__name__}): pass an array, or a plain frame"
         ) from None
 
@@ -334,7 +334,7 @@ def _to_array(labels: Any, data: Any, kept: NDArray[np.bool_] | None) -> Any:
     given, gaps = array_of(data), np.asarray(labels.is_null())
     masked = np.ma.isMaskedArray(given)
     if masked and gaps.any() and not gaps.all():
-        # Masked cells get any drawn label, so that integers stay integers.
+        # Masked cells get an arbitrary drawn label, so that integers stay integers.
         labels = labels.fill_null(labels.drop_null()[0])
     if labels.null_count and not pa.types.is_floating(labels.type):
         # numpy would convert integers to floats, which cannot represent large ones.

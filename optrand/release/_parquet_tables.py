@@ -1,6 +1,6 @@
-"""Tables as Parquet, one file or a partitioned folder: every column but the labels keeps its type and its values.
+"""Tables as Parquet, one file or a partitioned folder. Every column except the labels keeps its type and values.
 
-Only the metadata of other columns are written again: the rest may hold a statistic of the true labels.
+Only the metadata of other columns is copied, as the rest may hold a statistic of the true labels.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ParquetTable(Table):
     def __init__(self, path: Path) -> None:
         self.path = path
         _refuse_table_formats(path)
-        # Names that begin with a dot or an underscore are no part of a partitioned table.
+        # Names that begin with a dot or an underscore are not part of a partitioned table.
         below = [(file, file.relative_to(path).parts) for file in sorted(path.rglob("*.parquet")) if file.is_file()]
         shown = [file for file, parts in below if not any(part.startswith((".", "_")) for part in parts)]
         self.files = tuple(shown) if path.is_dir() else (path,)
@@ -57,12 +57,12 @@ class ParquetTable(Table):
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
         """Yield the number of a file, and batches of some columns, by default of all that are in the file."""
         rows = 0
-        # A batch without columns has no number of rows.
+        # A batch without columns loses its number of rows.
         read = [name for name in self.schema.names if columns is None or name in columns] or self.schema.names[:1]
         partitions = [name for name in self.partitions if columns is not None and name in columns]
         wanted = [self.schema.field(name).type for name in read] if columns is not None else self.schema.types
         for part, file in enumerate(self.files):
-            # Buffers of a fixed size in place of whole column chunks.
+            # Read through buffers of a fixed size in place of whole column chunks.
             with _readable(file), pa.parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20) as opened:
                 for batch in opened.iter_batches(1 << 16, columns=None if columns is None else read):
                     rows += batch.num_rows
@@ -77,7 +77,7 @@ class ParquetTable(Table):
 
 @contextmanager
 def _readable(file: Path) -> Iterator[None]:
-    """Turn errors of Arrow and of the system into one that names the file alone."""
+    """Turn errors of Arrow and of the system into one that names only the file."""
     try:
         yield
     except (pa.ArrowException, OSError):
@@ -91,14 +91,14 @@ def _partition(folders: Sequence[str]) -> dict[str, str | None]:
 
 
 GROUP_ROWS, GROUP_BYTES = 1 << 18, 1 << 26
-"""A row group ends as soon as it has as many rows, or as many bytes in memory: wide rows make groups of fewer."""
+"""A row group ends at the first of these limits, in rows and in bytes of memory."""
 
 
 @contextmanager
 def write_parquet(schema: Any, path: Path, *, distinct: Sequence[str] = ()) -> Iterator[Callable[[Any], None]]:
     """Yield a function that appends a batch to a new Parquet file, which only its owner can read.
 
-    Columns are brought to the types of the schema. No two cells of `distinct` columns, such as record ids, are equal: a
+    Columns are cast to the types of the schema. No two cells of `distinct` columns, such as record ids, are equal, so a
     dictionary of them would only cost time and space.
     """
     held: list[Any] = []
@@ -114,7 +114,7 @@ def write_parquet(schema: Any, path: Path, *, distinct: Sequence[str] = ()) -> I
         writer.write_table(pa.Table.from_batches(held, schema))
         held.clear()
 
-    # Parquet has other names for the parts of nested columns.
+    # Parquet renames the parts of nested columns.
     flat = not any(pa.types.is_nested(field.type) for field in schema)
     repeated = [name for name in schema.names if name not in distinct] if flat else True
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,21 +132,21 @@ def conform(batch: Any, schema: Any) -> Any:
             for column, field in zip(batch.columns, schema, strict=True)
         ]
     except pa.ArrowInvalid:
-        raise InvalidInput("at least one cell is no UTF-8 text, as Parquet needs: save the table as UTF-8") from None
+        raise InvalidInput("at least one cell is not UTF-8 text, as Parquet needs: save the table as UTF-8") from None
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def make_schema(schema: Any, column: str, kind: Any) -> Any:
-    """Make the schema of a released table: the label's column of a new type, and no metadata but those of pandas.
+    """Make the schema of a released table: the label's column with a new type, and no metadata except those of pandas.
 
-    Those describe the other columns, an index among them. All others may hold a statistic of the true labels.
+    These describe the other columns, an index among them. Any others may hold a statistic of the true labels.
     """
     fields = schema.set(schema.names.index(column), pa.field(column, kind)).with_metadata(None)
     notes, described = _pandas_notes(schema)
     if not described:
         return fields
     if column in described:
-        # Written anew, as pandas needs it if the labels are an index.
+        # The label's entry is made anew, as pandas needs it if the labels are an index.
         described[column] = {
             "name": column,
             "field_name": column,
@@ -187,14 +187,14 @@ def check_storable(schema: Any) -> None:
             ) from None
 
 
-def columns_named_by_pandas(schema: Any, column: str) -> tuple[str, ...]:
+def find_namesakes(schema: Any, column: str) -> tuple[str, ...]:
     """Return other columns that pandas names like the labels, such as an index of their values."""
     _, described = _pandas_notes(schema)
     return tuple(name for name in schema.names if name != column and described.get(name, {}).get("name") == column)
 
 
 def _refuse_table_formats(path: Path) -> None:
-    """Refuse a table whose rows are listed in a log beside its files: rows that were removed would be released."""
+    """Refuse a table with a log of its files, as rows that the log has removed would be released."""
     marks = {"_delta_log": "Delta", ".hoodie": "Hudi", "_spark_metadata": "Spark's streams"}
     above = (path.resolve(), *path.resolve().parents)
     below = [folder for folder in (path, *path.rglob("*")) if folder.is_dir()]

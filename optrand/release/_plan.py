@@ -13,9 +13,9 @@ those of debiased randomized response, which releases every label by an output o
 If the largest ratio of standard deviations is above :attr:`Limits.multiple`, labels are drawn from debiased randomized
 response with a small probability ``w``. Unbiased values of an indicator, of second moment :math:`S` from the optimum
 and :math:`S'` from the other, then have a combination of at most :math:`((1 - w) / S + w / S')^{-1}`, if outputs show
-which of the two drew. All of it is a function of the declared labels, epsilon and the prior.
+which of the two drew. All of this is a function of the declared labels, epsilon and the prior.
 
-The optimum for classes leaves out those that are rare, often all but one. If its ratio is too large, randomized
+The optimum for classes leaves out rare ones, often all except one. If its ratio is too large, randomized
 response draws as many labels as cost :attr:`Limits.class_cost` of the probability that a label stays.
 """
 
@@ -54,7 +54,7 @@ from optrand.studies import minimax
 def rehearse(question: Question, rows: int) -> str:
     """Find and prove a mechanism, so that errors come before the charge: for a uniform prior if it buys one.
 
-    Return the reason why no histogram can be estimated from its outputs; empty if one can.
+    Return the reason why no histogram can be estimated from its outputs, or an empty text.
     """
     epsilon = question.split(rows).labels
     if not question.needs_prior:
@@ -66,7 +66,7 @@ def rehearse(question: Question, rows: int) -> str:
 
 
 def draw_histograms(question: Question, counts: NDArray[Any], source: EntropySource) -> NDArray[np.int64] | None:
-    """Draw the noisy histogram of each pool from the private ``(groups, k)`` counts; None if no prior is bought.
+    """Draw the noisy histogram of each pool from the private ``(groups, k)`` counts, or None if no prior is bought.
 
     Groups are public and a row is in one of them, so two tables that differ in one label differ in one histogram, which
     is epsilon-DP (:func:`~optrand.sampling._priors.private_histogram`).
@@ -87,7 +87,7 @@ def find_mechanisms(
     noisy: NDArray[np.int64] | None,
     announce: Callable[[str], object] = lambda _: None,
 ) -> tuple[list[Conditioning], float | None]:
-    """Find the mechanism of each pool of groups of some sizes, for the noisy histograms that were paid for.
+    """Find the mechanism of each pool of groups of these sizes, for their noisy histograms.
 
     All of the result may be published: the mechanisms with their fitness for histograms, and the objective of a release
     by groups under the noisy priors, as a share of that of one mechanism for all (None without groups).
@@ -130,7 +130,7 @@ def pools_of(question: Question, sizes: Indices) -> Indices:
 
 
 def prove(question: Question, mechanisms: Iterable[Mechanism]) -> list[Certificate]:
-    """Return the certificate of each distinct mechanism; that of minimax bounds the largest loss of all labels."""
+    """Return the certificate of each distinct mechanism. That of minimax bounds the largest loss of all labels."""
     distinct = {id(one): one for one in mechanisms}.values()
     if question.randomizer == "minimax":
         return [certify(one, worst_case=True).require(gap=question.gap) for one in distinct]
@@ -154,7 +154,7 @@ def describe_prior(question: Question, groups: Groups, noisy: NDArray[np.int64] 
 def _find_best(question: Question, problem: Any) -> Mechanism:
     """Return the mechanism of a problem, proven to be within the gap of the question."""
     best = mechanism_for(problem, question.randomizer or "")
-    # Named randomizers that are no optima are released with any gap, which the record states.
+    # Named randomizers that are not optimal are released with any gap, which the record states.
     stated = question.rule in ("rr-top-k", "gap-response")
     certify(best).require(gap=math.inf if stated else question.gap)
     return best
@@ -205,7 +205,7 @@ def _solve_without_prior(name: str, problem: Problem) -> Mechanism:
 
 
 def expected_loss(mechanism: Mechanism, **changes: Any) -> float:
-    """Return the expected loss and bias penalty, rounded up, after changes to the problem; of classes, 1 - accuracy."""
+    """Return the expected loss and bias penalty, or 1 - accuracy, rounded up, after changes to the problem."""
     problem = replace(mechanism.problem, **changes)
     changed = mechanism if problem == mechanism.problem else Mechanism(problem, mechanism.table)
     proof = changed.certificate
@@ -216,13 +216,13 @@ def expected_loss(mechanism: Mechanism, **changes: Any) -> float:
 class Limits:
     """Limits of mixing."""
 
-    # Standard deviation of a count, in those of (debiased) randomized response, above which the two are mixed.
+    # Ratio of a count's standard deviation to that of (debiased) randomized response above which the two are mixed.
     multiple: float = 10.0
     # Largest share of the loss under the prior that mixing may cost: with the smoothing of the prior at most 1 %.
     cost: float = 0.008
     # Share of the probability that a class stays, under the prior, that mixing costs.
     class_cost: float = 0.01
-    # Most labels for which errors of counts are computed: as many solutions with a factored table.
+    # Most labels for which errors of counts are computed, by one solution each with a factored table.
     labels: int = 2001
 
 
@@ -231,10 +231,10 @@ LIMITS = Limits()
 
 @dataclass(frozen=True, eq=False)
 class Conditioning:
-    """Fitness of a mechanism for histograms, and for losses whose noise is undone.
+    """Fitness of a mechanism for histograms, and for losses that are corrected for the noise.
 
     The weight is the share of labels that (debiased) randomized response draws. Its cost is a share of the loss under
-    the prior, of classes of the probability that one stays.
+    the prior or, for classes, of the probability that one stays.
     """
 
     mechanism: Mechanism
@@ -243,7 +243,7 @@ class Conditioning:
 
     @cached_property
     def obstacle(self) -> str:
-        """Return the reason why no histogram can be estimated; empty if one can."""
+        """Reason why no histogram can be estimated. Empty if one can."""
         try:
             _ = self._debiasing
         except InvalidInput as error:
@@ -252,12 +252,12 @@ class Conditioning:
 
     @property
     def possible(self) -> bool:
-        """Decide whether histograms, and losses without the noise's bias, can be estimated."""
+        """Whether histograms, and losses without the noise's bias, can be estimated."""
         return not self.obstacle
 
     @cached_property
     def count_errors(self) -> Floats | None:
-        """Return the standard deviation of the noise on each count, ``(k,)``, for one row under the prior.
+        """Standard deviation of the noise on each count, ``(k,)``, for one row under the prior.
 
         None if there is no histogram, or too many labels to compute it.
         """
@@ -268,7 +268,7 @@ class Conditioning:
 
     @cached_property
     def response_errors(self) -> Floats:
-        """Return such standard deviations under debiased randomized response at the same epsilon."""
+        """Those standard deviations under debiased randomized response at the same epsilon."""
         rest, prior = self.mechanism.labels.size - 1, self.mechanism.problem.prior
         # In powers of 1 / E, which do not overflow, and p - q without cancellation.
         shrink = math.exp(-self.mechanism.epsilon)
@@ -279,7 +279,7 @@ class Conditioning:
 
     @property
     def multiple(self) -> float:
-        """Return the largest ratio of the two errors; infinite without a histogram, NaN if it was not computed."""
+        """Largest ratio of the two errors, infinite without a histogram, NaN if it was not computed."""
         if not self.possible:
             return math.inf
         if self.count_errors is None:
@@ -297,22 +297,22 @@ class Conditioning:
 class Estimates:
     """Standard deviations of the noise that a release leaves on its estimates, in units of the labels.
 
-    All are expected under the prior; without one, if all declared labels were equally frequent.
+    All are expected under the prior or, without one, the uniform prior.
 
     Attributes
     ----------
     label : float
         Standard deviation of one label.
     mean : float or None
-        Standard deviation of the mean of all rows; None if the mechanism is biased.
+        Standard deviation of the mean of all rows. None if the mechanism is biased.
     histogram : bool
         Whether the labels' histogram can be estimated, and with it losses without the noise's bias.
     counts : tuple of float, optional
-        Standard deviation of each label's count; None without a histogram or for too many labels.
+        Standard deviation of each label's count. None without a histogram or for too many labels.
     multiple : float, optional
-        Largest of them, in those of debiased randomized response at the same epsilon.
+        Largest ratio to those of debiased randomized response at the same epsilon.
     words : str
-        The same in a line.
+        All of this in one line.
     """
 
     label: float
@@ -324,7 +324,7 @@ class Estimates:
 
     @classmethod
     def of(cls, fits: Sequence[Conditioning], rows: NDArray[Any], bias: float) -> Estimates:
-        """Return the estimates that a release admits whose pools have some rows each. Their noise is independent."""
+        """Return the errors of a release whose pools have these numbers of rows and independent noise."""
         labels, total = fits[0].mechanism.labels, int(rows.sum())
         obstacle = next((fit.obstacle for fit in fits if not fit.possible), None)
         variances = [float(fit.mechanism.problem.prior @ fit.mechanism.table.variances) for fit in fits]
@@ -354,8 +354,8 @@ class Estimates:
 def condition(mechanism: Mechanism) -> Conditioning:
     """Mix randomized response into the optimum for a prior if histograms need it.
 
-    The weight is just large enough for :attr:`Limits.multiple`, at a cost of at most :attr:`Limits.cost`; of classes it
-    costs :attr:`Limits.class_cost`. Any other mechanism than an unbiased one on the line, or one of classes, is left as
+    The weight is just large enough for :attr:`Limits.multiple`, at a cost of at most :attr:`Limits.cost`, or of
+    :attr:`Limits.class_cost` for classes. A mechanism that is neither unbiased on the line nor of classes is left as
     it is.
     """
     found, problem = Conditioning(mechanism), mechanism.problem
@@ -365,7 +365,7 @@ def condition(mechanism: Mechanism) -> Conditioning:
     if not unbiased_on_the_line or not found.multiple > LIMITS.multiple:
         return found
     response = debiased_rr(mechanism.labels, mechanism.epsilon, prior=problem.prior)
-    # No more than histograms need and the loss may cost. If the response is no dearer, half of it costs nothing.
+    # As much as histograms need, within the limit of cost. If the response costs no more, half of it is free.
     least, dearer = (float(problem.prior @ one.losses()) for one in (mechanism, response))
     weight = min(_find_weight(found), LIMITS.cost * least / (dearer - least)) if dearer > least else 1 / 2
     mixed = mixture(mechanism, response, weight)

@@ -1,4 +1,4 @@
-"""Request for the release of one column of labels: one frozen record for Python, the command line and Spark.
+"""Request for the release of one column of labels, in one frozen record for Python, the command line and Spark.
 
 Everything in it is public, and is checked before a private label is read.
 """
@@ -40,7 +40,7 @@ from optrand.model._problem import Grid, Interval, Line, OutputSet, Problem, reg
 from optrand.sampling._priors import BudgetSplit, split_at, split_budget
 
 Nulls = Literal["refuse", "drop", "pass", "class"]
-"""A missing label stops the release; its row is left out; it stays missing; or it is a class of its own.
+"""A missing label stops the release, its row is left out, it stays missing, or it is a class of its own.
 
 `drop` and `pass` make public which labels are missing.
 """
@@ -84,21 +84,21 @@ class Question:
         among names stands for missing labels, with ``nulls="class"``.
     task : {"regression", "classification"}, optional
         By default regression if all labels are numbers, else classification. With ``"classification"`` integers are
-        names: the classes 0, 1 and 2.
+        names, such as classes 0, 1 and 2.
     prior : float or (k,) array, optional
         The part of epsilon that is spent on a private estimate of the prior, or a public prior, which costs nothing and
         is trusted to be public. By default see :func:`~optrand.sampling.split_budget`.
     randomizer : str or Mechanism, optional
         In place of the best randomizer that is fit for histograms: ``"optimal"`` (the best one as it is),
-        ``"rr-with-prior"``, ``"rr-top-k"`` or ``"rr-top-k:3"``, ``"rr-on-bins"``, ``"gap-response"``, all for a prior;
-        ``"rr"``, ``"debiased-rr"``, ``"minimax"`` without one; or a mechanism for these labels.
+        ``"rr-with-prior"``, ``"rr-top-k"`` or ``"rr-top-k:3"``, ``"rr-on-bins"`` and ``"gap-response"`` use a prior,
+        ``"rr"``, ``"debiased-rr"`` and ``"minimax"`` do not. Or a mechanism for these labels.
     loss : str, Loss or Tabulated, optional
         By default squared for numbers and zero-one for names. A table has a row for each label and a column for each
         output, both in increasing order.
     bias_penalty : float, optional
         From 0 to inf. By default inf (no bias) for squared loss and 0 for other losses.
     outputs : Line, Interval, Grid, array of numbers or int, optional
-        Where noisy numbers may lie, by default anywhere on the line. An integer is the size of an even grid.
+        Allowed noisy numbers, by default the whole line. An integer is the size of an even grid.
     clip : bool
         Whether numbers beyond the ends of the declared set count as the nearest end.
     nulls : {"refuse", "drop", "pass", "class"}
@@ -140,7 +140,7 @@ class Question:
     gap: float = 1e-6
 
     def __post_init__(self) -> None:
-        """Check every option and bring it into one form."""
+        """Check and normalise every option."""
         nulls: object = self.nulls
         if not isinstance(nulls, str) or nulls not in get_args(Nulls):
             raise InvalidInput(f"nulls is {self.nulls!r}, expected one of {', '.join(get_args(Nulls))}")
@@ -161,7 +161,7 @@ class Question:
         object.__setattr__(self, name, value)
 
     def _check_labels(self) -> NDArray[np.intp] | None:
-        """Settle the task, and sort labels that are numbers. Return their order; None of names, which keep theirs."""
+        """Set the task, sort labels that are numbers and return their order. Names keep theirs: return None."""
         given, task = _list_declared(self.labels), cast(object, self.task)
         if task is None:
             named = isinstance(given, list) and any(isinstance(each, str | bool | np.bool_ | None) for each in given)
@@ -220,8 +220,8 @@ class Question:
             useless = [name for name in ("prior", "loss", *solved) if getattr(self, name) is not None]
             useless += ["groups"] if self.groups else []
             if useless:
-                subject = f"{given!r}" if isinstance(given, str) else "a mechanism that is given"
-                raise InvalidInput(f"{', '.join(useless)} means nothing to {subject}, which needs no prior")
+                subject = f"{given!r}" if isinstance(given, str) else "a given mechanism"
+                raise InvalidInput(f"{', '.join(useless)} has no effect on {subject}, which needs no prior")
 
     def _check_mechanism(self, given: Mechanism) -> None:
         if not np.array_equal(given.labels, self.values):
@@ -229,10 +229,10 @@ class Question:
         if given.epsilon > self.epsilon:
             raise InvalidInput(f"the mechanism spends {given.epsilon:g} and epsilon is {self.epsilon:g}: raise it")
         if self.nominal and not np.isin(given.outputs, self.values).all():
-            raise InvalidInput("the mechanism has outputs that are no classes 0, 1, ...: take one for classification")
+            raise InvalidInput("the mechanism has outputs other than classes 0, 1, ...: use one for classification")
 
     def _check_problem(self, order: Any) -> None:
-        """Return the loss, penalty and outputs. Afterwards none of them is None."""
+        """Set the loss, penalty and outputs, none of which is None afterwards."""
         loss, penalty = RANDOMIZERS.get(self.rule, (None, None))
         if loss is not None:
             useless = [name for name in ("loss", "bias_penalty", "outputs") if getattr(self, name) is not None]
@@ -243,7 +243,7 @@ class Question:
             raise InvalidInput("labels are names, not numbers: leave out clip, outputs and bias_penalty")
         chosen = loss or _check_loss(self.loss) or (losses.zero_one if self.nominal else losses.squared)
         if self.nominal and chosen != losses.zero_one and not isinstance(chosen, Tabulated):
-            raise InvalidInput(f"{chosen.name} is no loss of names, which are right or wrong: leave it out")
+            raise InvalidInput(f"{chosen.name} is not a loss of names, which are right or wrong: leave it out")
         if chosen == losses.zero_one and (self.outputs is not None or (loss is None and self.bias_penalty is not None)):
             raise InvalidInput("zero-one loss has the labels as outputs: leave out outputs and bias_penalty")
         if self.bias_penalty is None:
@@ -252,18 +252,18 @@ class Question:
         on_labels = self.nominal or chosen == losses.zero_one
         self._set("outputs", Grid(self.values) if on_labels else _check_outputs(self.outputs))
         if isinstance(self.prior, bool | int | float | np.number | str):
-            # Refused here if nothing would be left for the labels.
+            # split_at refuses a prior that leaves nothing for the labels.
             self._set("prior", split_at(self.epsilon, self.prior).prior)  # type: ignore[arg-type]
         elif self.prior is not None:
             shares = check_prior(_as_array(self.prior, "prior"), self.k)
             self._set("prior", frozen(shares if order is None else shares[order]))
-        # The most that is left for the labels, whatever the number of rows.
+        # The largest part for the labels at any number of rows.
         most = split_at(self.epsilon, self.prior).labels if isinstance(self.prior, float) else self.epsilon
         self.problem(most)
 
     @property
     def nominal(self) -> bool:
-        """Decide whether labels are names, without order and distance."""
+        """Whether labels are names, without order and distance."""
         return self.task == "classification"
 
     @property
@@ -273,36 +273,36 @@ class Question:
 
     @property
     def needs_prior(self) -> bool:
-        """Decide whether the randomizer depends on a prior."""
+        """Whether the randomizer depends on a prior."""
         return self.randomizer is None or self.rule in RANDOMIZERS
 
     @property
     def buys_prior(self) -> bool:
-        """Decide whether a part of epsilon is spent on a prior."""
+        """Whether a part of epsilon is spent on a prior."""
         return self.needs_prior and self.k > 1 and not isinstance(self.prior, np.ndarray)
 
     @property
     def draws_optimum(self) -> bool:
-        """Decide whether the best randomizer draws as it is, with nothing mixed into it for histograms."""
+        """Whether the best randomizer draws as it is, with nothing mixed in for histograms."""
         return self.randomizer is not None or isinstance(self.prior, np.ndarray)
 
     @cached_property
     def values(self) -> Floats:
-        """Return the declared labels as the mechanism knows them, increasing, ``(k,)``: names by their places."""
+        """Declared labels as numbers, increasing, ``(k,)``: names by their indices."""
         return frozen(np.arange(len(self.labels), dtype=np.float64) if self.nominal else self.labels)
 
     @property
     def k(self) -> int:
-        """Return the number of declared labels."""
+        """Number of declared labels."""
         return int(self.values.size)
 
     @cached_property
     def names(self) -> tuple[str | None, ...] | None:
-        """Return names as text, as a table of text would hold them; None for numbers."""
+        """Names as a table of text would hold them. None for numbers."""
         return tuple(map(name_text, self.labels)) if self.nominal else None
 
     def split(self, rows: int) -> BudgetSplit:
-        """Split the budget between prior and labels of a number of rows, which is public."""
+        """Split the budget between prior and labels for a public number of rows."""
         if not self.buys_prior:
             given = self.randomizer
             return BudgetSplit(0.0, given.epsilon if isinstance(given, Mechanism) else self.epsilon)
@@ -317,7 +317,7 @@ class Question:
 
     @cached_property
     def digest(self) -> str:
-        """Return the SHA-256 of all that decides which noise is drawn, by which a retry is recognised."""
+        """SHA-256 of everything that determines the noise, by which a retry is recognised."""
         # The gap decides whether labels are released, not which.
         names = set(Question.__dataclass_fields__) - {"gap"}
         document = {name: _plain(value) for name, value in vars(self).items() if name in names}
@@ -328,7 +328,7 @@ Question.__init__ = suggest_parameters(Question.__init__)  # type: ignore[method
 
 
 def _plain(value: Any) -> Any:
-    """Return an option as JSON has it."""
+    """Convert an option to its JSON value."""
     if isinstance(value, Mechanism):
         return value.digest
     if isinstance(value, Tabulated | Grid):
@@ -344,7 +344,7 @@ def name_text(name: Name) -> str | None:
 
 
 def check_names(given: object, what: str) -> tuple[str, ...]:
-    """Return names of columns, of which text alone is one."""
+    """Check names of columns. A text is one name."""
     names, wrong = (given,) if isinstance(given, str) else given, f"{what} are names of columns, none of them twice"
     checked = tuple(_check_name(name, wrong) for name in names) if isinstance(names, tuple | list) else None
     if checked is None or len(set(checked)) < len(checked):
@@ -353,7 +353,7 @@ def check_names(given: object, what: str) -> tuple[str, ...]:
 
 
 def _check_name(name: object, wrong: str) -> str:
-    """Return the name by which tables have a column.
+    """Check and normalise the name of a column.
 
     In another encoding than UTF-8 a name reaches Python with its bytes escaped as surrogates.
     """
@@ -407,7 +407,7 @@ def _check_names(given: Any) -> tuple[Name, ...]:
         raise InvalidInput(f"labels that are names are {given}, expected all text, all integers or all booleans")
     # Surrogates, by which Python escapes bytes of other encodings.
     if isinstance(named[0], str) and any("\ud800" <= letter <= "\udfff" for letter in "".join(named)):
-        raise InvalidInput("a label is no valid Unicode text: rename it")
+        raise InvalidInput("a label is not valid Unicode text: rename it")
     if len(set(names)) < len(names):
         raise InvalidInput(f"there are {len(names)} labels, expected no name twice")
     return tuple(names)

@@ -1,7 +1,7 @@
 """Record of a release: its cost, the estimates that its table admits, and the mechanisms that drew it.
 
-It stands beside the table as ``OUT.release.json``, JSON with a digest. Of the private labels it holds nothing but the
-noisy histogram, which was paid for.
+Its file is ``OUT.release.json`` beside the table, JSON with a digest. The only data about private labels in it is the
+noisy histogram, which is part of the cost.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from optrand.sampling._priors import BudgetSplit
 
 @dataclass(frozen=True)
 class TableFile:
-    """The released table: name beside the record, SHA-256, rows, columns; of CSV also separator and decimal point."""
+    """Released table: name beside the record, SHA-256, rows, columns, and for CSV separator and decimal point."""
 
     name: str
     sha256: str
@@ -73,7 +73,7 @@ class ReleaseRecord(Released):
     release : str
         UUID in hexadecimal.
     dataset : str or None
-        Name under which a ledger charged it; None if none did.
+        Name under which a ledger charged it, None without a ledger.
     column : str
         Name of the column of labels.
     epsilon : float
@@ -81,11 +81,11 @@ class ReleaseRecord(Released):
     parts : BudgetSplit
         Epsilon of the prior and of the labels.
     realised_epsilon : float
-        Verified upper end of the epsilon that was spent; at most `epsilon`.
+        Verified upper bound of the epsilon that was spent, at most `epsilon`.
     rows : int
         Labels that were drawn.
     labels : tuple of float, or tuple of str, int, bool or None
-        The declared numbers, increasing, or the declared names; None among names stands for missing labels.
+        The declared numbers, increasing, or the declared names. None among names stands for missing labels.
     task : {"regression", "classification"}
         Whether labels are numbers or names.
     nulls : str
@@ -94,18 +94,18 @@ class ReleaseRecord(Released):
     prior, randomizer : str
         Origin of the prior and the randomizer, in words.
     noisy_counts : tuple of int, optional
-        The histogram that was paid for, summed over groups and clipped at 0.
+        The private histogram, summed over groups and clipped at 0.
     estimates : Estimates
     gap, bias, variance : float
         Proven distance from the optimum as a share, largest bias and largest variance of a label.
     noisy_label_loss : float
-        Expected loss of a label under the prior. Of names the probability that one changes.
+        Expected loss of a label under the prior. For names, the probability that one changes.
     relative_loss : float, optional
         Objective of a release by groups, as a share of that of one mechanism for all rows.
     mechanisms : mapping of str to Mechanism
         Mechanism of each group by the group's name, a JSON list of its values. Some may be the same.
     table : TableFile, optional
-        None if the release is no file.
+        None for a release in memory.
 
     Examples
     --------
@@ -145,9 +145,9 @@ class ReleaseRecord(Released):
         """Check that all fields fit together."""
         numbers = (self.epsilon, self.realised_epsilon, self.gap, self.bias, self.variance, self.noisy_label_loss)
         if any(type(number) is not float for number in (*numbers, *vars(self.parts).values())):
-            raise InvalidInput("a figure is no number with a point or an exponent")
+            raise InvalidInput("a figure is not a number with a point or an exponent")
         if not re.fullmatch(r"[0-9a-f]{32}", self.release):
-            raise InvalidInput("the release is no UUID: expected 32 hexadecimal digits")
+            raise InvalidInput("the release is not a UUID: expected 32 hexadecimal digits")
         if self.epsilon != self.parts.total or (self.noisy_counts is not None) != (self.parts.prior > 0):
             raise InvalidInput("the total is not the sum of its parts, or a prior is not the one that was paid for")
         if self.task not in get_args(Task) or self.rows < 1 or not self.labels:
@@ -156,7 +156,7 @@ class ReleaseRecord(Released):
             raise InvalidInput("the record has labels that do not increase, or a name twice")
         for each in (self.noisy_counts, self.estimates.counts):
             if each is not None and len(each) != len(self.labels):
-                raise InvalidInput("the record has not one count or error for each label")
+                raise InvalidInput("the record does not have one count or error for each label")
         self._check_table()
         self._check_mechanisms()
 
@@ -165,7 +165,7 @@ class ReleaseRecord(Released):
             if one.epsilon != self.parts.labels or tuple(one.labels.tolist()) != self.values:
                 raise InvalidInput("a mechanism of the record is for other labels or another epsilon")
         if not self.mechanisms or any(len(json.loads(name)) != len(self.groups) for name in self.mechanisms):
-            raise InvalidInput("a group of the record has not one value for each of its columns")
+            raise InvalidInput("a group of the record does not have one value for each of its columns")
 
     def _check_table(self) -> None:
         if (table := self.table) is None:
@@ -180,7 +180,7 @@ class ReleaseRecord(Released):
         """Return one line: the cost, the number of labels, and the estimates that are possible."""
         spent = f"epsilon {self.epsilon!r} (prior {self.parts.prior!r}, labels {self.parts.labels!r})"
         size = f"{self.rows:,} rows, {len(self.labels):,} labels declared"
-        return f"<ReleaseRecord: {spent}, {size}; {self.estimates.words}>"
+        return f"<ReleaseRecord: {spent}, {size}, {self.estimates.words}>"
 
     @classmethod
     def of(
@@ -195,12 +195,12 @@ class ReleaseRecord(Released):
         release: str,
         dataset: str | None,
     ) -> ReleaseRecord:
-        """Return the record, without its table, of a release that draws from the mechanisms that were found for it."""
+        """Make the record of a release that draws from these mechanisms, without its table."""
         pools, split = pools_of(question, sizes), question.split(int(sizes.sum()))
         rows = np.bincount(pools, sizes, len(fits))
         mechanisms = [fit.mechanism for fit in fits]
         proofs = prove(question, mechanisms)
-        # The prior's part is spent in full, the labels' part as proven of the table that draws.
+        # The prior's part is spent in full, the labels' part as proven for the table that draws.
         spent = decimal_value(split.prior) + max(Fraction(least_reading(proof.epsilon)) for proof in proofs)
         bias = max(proof.bias for proof in proofs)
         losses = np.array([expected_loss(one, bias_penalty=0.0) for one in mechanisms])
@@ -213,7 +213,7 @@ class ReleaseRecord(Released):
             column=question.column,
             epsilon=split.total,
             parts=split,
-            # No more than the total, which is rounded likewise.
+            # At most the total, which is rounded likewise.
             realised_epsilon=decimal_above(spent) + 0.0,
             rows=int(sizes.sum()),
             labels=tuple(question.labels if question.nominal else question.values.tolist()),
@@ -236,12 +236,12 @@ class ReleaseRecord(Released):
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Return the declared labels as the mechanisms know them: names by their places, 0, 1, ..."""
+        """Declared labels as numbers: names by their indices, 0, 1, ..."""
         return self.labels if self.task == "regression" else tuple(map(float, range(len(self.labels))))
 
     @property
     def mechanism(self) -> Mechanism:
-        """Return the mechanism that drew the labels.
+        """Mechanism that drew the labels.
 
         Raises
         ------
@@ -257,12 +257,12 @@ class ReleaseRecord(Released):
 
     @cached_property
     def distinct(self) -> list[Mechanism]:
-        """Return the mechanisms without repetition."""
+        """Mechanisms without repetition."""
         return list({one.digest: one for one in self.mechanisms.values()}.values())
 
     @cached_property
     def places(self) -> Indices:
-        """Return the index among the distinct mechanisms of that of each group."""
+        """Index of each group's mechanism among the distinct ones."""
         digests = [one.digest for one in self.distinct]
         return np.array([digests.index(one.digest) for one in self.mechanisms.values()], dtype=np.intp)
 
@@ -272,7 +272,7 @@ class ReleaseRecord(Released):
         return tuple(subkey(master_key, **names, mechanism=one.digest) for one in self.distinct)
 
     def draw(self, keys: Sequence[bytes], places: Places, ids: Ids, groups: Indices) -> Floats:
-        """Draw for records with these places of labels, ids and groups: a keyed function, 0 for a missing label."""
+        """Draw for records with these label places, ids and groups, by a keyed function. Missing labels become 0."""
         streams = [RecordStreams(key, private=True) for key in keys]
         values = np.array(self.values)
         if len(streams) == 1 and places.min(initial=0) >= 0:
@@ -286,7 +286,7 @@ class ReleaseRecord(Released):
         return noisy
 
     def by_row(self, released: ArrayLike, groups: Any = None) -> tuple[list[Mechanism], NDArray[np.intp], Floats]:
-        """Return the mechanisms, which of them drew each row, and the rows' outputs: see :class:`.Released`."""
+        """Return the mechanisms, the index of each row's, and the rows' outputs: see :class:`.Released`."""
         values: Floats = rectangular(self.numbers(released), "released values", np.float64).ravel()
         if not self.groups:
             refuse_groups(groups)
@@ -308,7 +308,7 @@ class ReleaseRecord(Released):
             raise InvalidInput(f"released is a {type(released).__name__}: pass its column, frame[{self.column!r}]")
         column = arrow_column(released)
         if pa.types.is_string(column.type):
-            # Empty text is a missing label to most readers of CSV, and to some of them itself.
+            # Most readers of CSV turn empty text into a missing label, others keep it.
             column = pc.if_else(pc.equal(column, ""), None, column)
         return self.reader(column.type).numbers(column).reshape(np.shape(released))
 
@@ -329,7 +329,7 @@ class ReleaseRecord(Released):
         Raises
         ------
         InvalidFile
-            Another SHA-256.
+            The table has another SHA-256.
         InvalidInput
             There is no such table, or the record is of a release in memory.
         """
@@ -344,7 +344,7 @@ class ReleaseRecord(Released):
             )
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the record, whole or not at all; errors as of :func:`~optrand.base._files.write_atomically`."""
+        """Write the record, whole or not at all, with the errors of :func:`~optrand.base._files.write_atomically`."""
         write_atomically(path, self.to_bytes(), overwrite=overwrite)
 
     def to_bytes(self) -> bytes:
@@ -359,13 +359,13 @@ class ReleaseRecord(Released):
             **document,
             "gap": self.gap if math.isfinite(self.gap) else None,
             "mechanisms": [one._document for one in self.distinct],
-            # Pairs, since a sorted object would lose their order.
+            # Pairs, since an object is sorted and would lose their order.
             "mechanism_of_group": list(map(list, zip(self.mechanisms, self.places.tolist(), strict=True))),
         }
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ReleaseRecord:
-        """Read the output of :meth:`to_bytes`, and verify it; errors as of :func:`load_release`."""
+        """Read the output of :meth:`to_bytes`, and verify it, with the errors of :func:`load_release`."""
         return _read(_strict_json.unseal(data, [*FIELDS, "mechanism_of_group"], kind=FORMAT))
 
 
@@ -389,7 +389,7 @@ class FrameRecord:
 
     @property
     def epsilon(self) -> float:
-        """Return the total in nats: the exact sum over the columns, rounded up."""
+        """Total in nats: the exact sum over the columns, rounded up."""
         return decimal_above(
             sum(
                 (decimal_value(part) for one in self.columns.values() for part in vars(one.parts).values()), Fraction(0)
@@ -401,13 +401,13 @@ class FrameRecord:
         return self.columns[column]
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the records, whole or not at all; :func:`load_release` reads them."""
+        """Write the records, whole or not at all. :func:`load_release` reads them."""
         document = {"records": [one._document() for one in self.columns.values()]}
         write_atomically(path, _lines(_strict_json.seal(document, kind=self.FORMAT)), overwrite=overwrite)
 
 
 def digest_of(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file; of a folder, that of the output of ``sha256sum`` on its files, sorted by path."""
+    """Return the SHA-256 of a file, or for a folder of the output of ``sha256sum`` on its files, sorted by path."""
     target = Path(path)
     if target.is_dir():
         below = sorted(file for file in target.rglob("*") if file.is_file())
@@ -429,7 +429,7 @@ def load_release(path: str | os.PathLike[str]) -> Any:
     InvalidInput
         There is no such file.
     InvalidFile
-        Damaged, edited, of a newer optrand, parts that do not add up, or a mechanism that is not private.
+        The file is damaged, edited or of a newer optrand, its parts do not add up, or a mechanism is not private.
 
     Examples
     --------
@@ -461,20 +461,20 @@ def _read(content: Any) -> ReleaseRecord:
         fields["gap"] = math.inf if content["gap"] is None else content["gap"]
         fields["mechanisms"] = {name: mechanisms[place] for name, place in content["mechanism_of_group"]}
         record = ReleaseRecord(**fields)
-        # Written again it must give the same bytes: then no field is unknown or of another type.
+        # The record must encode to the same bytes: then no field is unknown or of another type.
         if _strict_json.canonical(record._document()) != _strict_json.canonical(content):
             raise TypeError
     except InvalidFile:
         raise
     except InvalidInput as error:
-        raise InvalidFile(f"the file is no record of a release: {error}") from error
+        raise InvalidFile(f"the file is not a record of a release: {error}") from error
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
-        raise InvalidFile("the file is no record of a release: a field is of another type than expected") from error
+        raise InvalidFile("the file is not a record of a release: a field is of another type than expected") from error
     return record
 
 
 def _lines(sealed: dict[str, Any]) -> bytes:
-    """Return the canonical bytes with line ends between fields, which a person needs and no digest sees."""
+    """Return the canonical bytes with line ends between fields, for readability. The digest does not cover them."""
     lines = (_strict_json.canonical({name: sealed[name]}).decode().strip()[1:-1] for name in sorted(sealed))
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 

@@ -1,7 +1,7 @@
 """Record ids of rows, and their public groups.
 
-Ids have 128 bits. Two records of one id would share their noise, so they are checked to be unique, exactly, while few
-of them are in memory.
+Ids have 128 bits. Two records of one id would share their noise, so ids are checked to be unique, exactly, with few
+of them in memory at a time.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Indices = NDArray[np.intp]
 
 
 def column_ids(columns: Sequence[Any], names: Sequence[str], *, key: bytes) -> Ids:
-    """Return the ids of the records that the cells of some named columns identify together.
+    """Return the ids of the records that the cells of these columns identify together.
 
-    Text that writes an integer of up to 18 digits stands for it: ``7``, not ``007``. The key, of at most 64 bytes, is
-    that of the hash to 127 bits of everything that is no integer.
+    Text of an integer of up to 18 digits stands for it: ``7``, not ``007``. The key, of at most 64 bytes, is
+    that of the hash to 127 bits of all other cells.
     """
     found = [_ids(column, name, key) for column, name in zip(columns, names, strict=True)]
     if len(found) == 1:
@@ -72,10 +72,10 @@ def integer_ids(values: NDArray[np.uint64]) -> Ids:
 def _text_ids(column: Any, key: bytes) -> Ids:
     data, places = contents(column)
     first = np.append(data, np.uint8(0))[places[:-1]]
-    # Few texts that are no integers begin like one, and the pattern takes as long as the hash.
+    # Few other texts begin like an integer, and the pattern takes as long as the hash.
     whole = (first == ord("-")) | ((first >= ord("0")) & (first <= ord("9")))
     if whole.any():
-        # Integers of 64 bits in the only way in which they are written.
+        # Only the canonical text of an integer of 64 bits counts.
         written = pc.match_substring_regex(column.filter(pa.array(whole)), r"^(0|-?[1-9][0-9]{0,17})$")
         whole[whole] = written.to_numpy(zero_copy_only=False)
     if not whole.any():
@@ -89,7 +89,7 @@ def _text_ids(column: Any, key: bytes) -> Ids:
 
 
 def _hashes(data: NDArray[np.uint8], places: NDArray[np.int64], key: bytes) -> Ids:
-    """Return keyed hashes of pieces of some bytes, which begin and end at some places.
+    """Return keyed hashes of the pieces of some bytes between neighbouring offsets.
 
     A piece is hashed by its CBC-MAC of AES-256. Its length is the first block, so that no piece is the beginning of
     another, as a CBC-MAC needs. Pieces of more than 1024 bytes are hashed by BLAKE2b.
@@ -100,7 +100,7 @@ def _hashes(data: NDArray[np.uint8], places: NDArray[np.int64], key: bytes) -> I
     # The word that begins at each byte, and masks of its first 0 to 8 bytes.
     words = np.ndarray(padded.size - 7, dtype="<u8", buffer=padded, strides=(1,))
     masks = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
-    # All pieces at once, block by block: a call for each of them would take many times as long.
+    # All pieces at once, block by block: a call for each piece would take many times as long.
     short = np.where(lengths > 1024, 0, lengths)
     for start in range(0, int(short.max(initial=0)), 16):
         rows = np.flatnonzero(short > start)
@@ -118,9 +118,9 @@ def _hashes(data: NDArray[np.uint8], places: NDArray[np.int64], key: bytes) -> I
 
 @dataclass(frozen=True)
 class Groups:
-    """Partition of a table by public columns; without columns there is one group.
+    """Partition of a table by public columns. Without columns there is one group.
 
-    Names are each group's values as text, a JSON list. A missing value, null, is one of its own.
+    A group's name is the JSON list of its values. A missing value is null.
     """
 
     columns: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ class Groups:
 
     @classmethod
     def among(cls, columns: tuple[str, ...], batches: Iterable[Any]) -> Groups:
-        """Find the groups of some batches, in an order that does not depend on that of rows."""
+        """Find the groups of some batches, in an order independent of that of rows."""
         found: set[str] = set()
         for batch in batches:
             found.update(_distinct_names(columns, batch)[0])
@@ -146,9 +146,9 @@ class Groups:
         return np.array([places[name] for name in names], dtype=np.intp)[codes]
 
     def codes_of(self, given: Any, rows: int) -> Indices:
-        """Return the index of the group of each of some released rows.
+        """Return the index of the group of each released row.
 
-        Their columns are given as a frame, as a mapping by name, or as the one column itself.
+        Their columns are passed as a frame, a mapping by name, or the one column itself.
         """
         columns = _columns_of(given, self.columns)
         missing = [name for name in self.columns if name not in columns]
@@ -179,7 +179,7 @@ def _columns_of(given: Any, columns: tuple[str, ...]) -> Mapping[str, Any]:
 
 
 def _distinct_names(columns: tuple[str, ...], batch: Any) -> tuple[list[str], Indices]:
-    """Return the names of the groups of a batch, and which of them each row belongs to."""
+    """Return the names of the groups of a batch, and the index of each row's."""
     values = [_as_json(batch.column(name), name) for name in columns]
     encoded = pc.binary_join_element_wise(*values, ", ").dictionary_encode()
     names = [f"[{name}]" for name in encoded.dictionary.to_pylist()]
@@ -187,7 +187,7 @@ def _distinct_names(columns: tuple[str, ...], batch: Any) -> tuple[list[str], In
 
 
 def _as_json(cells: Any, name: str) -> Any:
-    """Return cells as texts of JSON, ``null`` for a missing one."""
+    """Return cells as JSON texts, ``null`` for a missing one."""
     column = plain(cells)
     kind = column.type
     if pa.types.is_nested(kind):
@@ -196,18 +196,18 @@ def _as_json(cells: Any, name: str) -> Any:
     try:
         values = encoded.dictionary.cast(pa.string()).to_pylist()
     except pa.ArrowException:
-        raise InvalidInput(f"at least one cell of column {name!r} is no text or number to group by") from None
+        raise InvalidInput(f"at least one cell of column {name!r} is not a text or number to group by") from None
     if pa.types.is_floating(kind):
-        # As integers are written, which gaps turn into floats.
+        # As integers, which missing cells turn into floats.
         values = [value.removesuffix(".0") if value is not None else None for value in values]
     return pa.array([json.dumps(value, ensure_ascii=False) for value in values], pa.string()).take(encoded.indices)
 
 
 class UniqueIds:
-    """Exact check that no id occurs twice, in some ten megabytes of memory for any number of ids.
+    """Exact check that no id occurs twice, in about ten megabytes of memory for any number of ids.
 
-    Runs of consecutive integers are kept as their ends. All others are hashed into 128 temporary files that only their
-    owner can read, 16 bytes an id, as soon as `buffered` of them are held. Each file is sorted in memory: a billion ids
+    Runs of consecutive integers are kept as their ends. All others are hashed into 128 temporary files that only the
+    owner can read, 16 bytes per id, once `buffered` of them are held. Each file is sorted in memory: a billion ids
     leave 125 MB in each.
     """
 
@@ -219,7 +219,7 @@ class UniqueIds:
         self._runs: list[tuple[int, int]] = []
         self._held: list[Ids] = []
         self._count = 0
-        # Secret odd factors, so that no choice of ids fills one file alone.
+        # Secret odd factors, so that no choice of ids fills a single file.
         self._factors = np.array([secrets.randbits(64) | 1 for _ in range(2)], dtype=np.uint64)
 
     def __enter__(self) -> UniqueIds:
@@ -238,7 +238,7 @@ class UniqueIds:
             if self._runs and self._runs[-1][1] == first:
                 self._runs[-1] = self._runs[-1][0], last + 1
                 return
-            # Many short runs would be a list of all ids.
+            # Many short runs would take as much memory as a list of all ids.
             if len(ids) >= 64 or not self._runs:
                 self._runs.append((first, last + 1))
                 return
@@ -257,7 +257,7 @@ class UniqueIds:
         parts = (mixed >> np.uint64(64 - self.bits)).astype(np.uint8)
         order = np.argsort(parts, kind="stable")
         bounds = np.searchsorted(parts[order], np.arange((1 << self.bits) + 1, dtype=np.uint8))
-        # Some forty times as fast as `ids[order]`.
+        # About forty times as fast as `ids[order]`.
         ordered = np.take(ids, order, axis=0)
         for file, low, high in zip(self._files, bounds, bounds[1:], strict=False):
             data = ordered[low:high].tobytes()
@@ -282,7 +282,7 @@ def _check_part(ids: Ids, runs: NDArray[np.uint64]) -> None:
     low = np.sort(ids[:, 0])
     twice = low[1:][low[1:] == low[:-1]]
     if twice.size:
-        # Halves of hashes may agree by chance.
+        # Halves of hashes may be equal by chance.
         among = ids[np.isin(ids[:, 0], twice)]
         if len(np.unique(among, axis=0)) < len(among):
             raise _describe_repetition()

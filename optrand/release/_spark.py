@@ -5,10 +5,10 @@ cannot be released is therefore stated in the report of the task.
 
 The master key stays with the driver. Tasks get the key of the labels alone, in a broadcast variable that is destroyed
 at the end: no plan, log or page of Spark shows it. Its bytes cross the network and lie in temporary files of Spark
-meanwhile; ``spark.network.crypto.enabled`` and ``spark.io.encryption.enabled`` have Spark encrypt both.
+meanwhile. ``spark.network.crypto.enabled`` and ``spark.io.encryption.enabled`` have Spark encrypt both.
 
-Sums of keyed hashes over all rows tie the rows that are counted, checked and written to each other. Of a task that ran
-twice, one file is published, whose rows were summed.
+Sums of keyed hashes over all rows show that the counted, the checked and the written rows are the same. If a task ran
+twice, only the file whose rows were summed is published.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from optrand.release._rows import column_ids
 
 Batches = Iterable[Any]
 Report = dict[str, list[Any]]
-"""Result of a partition, or of several: sums over the rows with their labels (`sums`) or of ids alone (`ids`), counts
+"""Result of one partition or more: sums over the rows with their labels (`sums`) or of ids alone (`ids`), counts
 of labels, numbers of released rows, reasons to refuse the table, and files. Private, except `released`."""
 
 Work = partial[Report]
 
 CHANGED = (
-    "the frame held other labels or ids when it was computed again: nothing was released; write it to a table "
+    "the frame held other labels or ids when it was computed again: nothing was released. Write it to a table "
     "first, or cache it, and start again"
 )
 
 
 @contextmanager
 def open_frame(frame: Any, target: Path, question: Question, listener: Listener) -> Iterator[Table]:
-    """Open a Spark frame as a table, whose jobs and broadcast variables end with the block.
+    """Open a Spark frame as a table. Its jobs and broadcast variables end with the block.
 
     The target is an absolute path of a folder on a disk that the driver and all workers share. The frame is computed
     three times: for its labels, for its ids, and to be written. Sessions of Spark Connect, which has no broadcast
@@ -59,7 +59,7 @@ def open_frame(frame: Any, target: Path, question: Question, listener: Listener)
     if classic is None or not isinstance(frame, classic.DataFrame):
         raise InvalidInput(
             f"the table is of type {type(frame).__name__}, expected a path, or a frame of a Spark session with a "
-            "driver in this process (not Spark Connect, which has no broadcast variables); optrand.randomize takes "
+            "driver in this process (not Spark Connect, which has no broadcast variables). optrand.randomize takes "
             "arrays and frames in memory"
         )
     if frame.isStreaming:
@@ -74,7 +74,7 @@ def open_frame(frame: Any, target: Path, question: Question, listener: Listener)
     if context.getConf().get("spark.io.encryption.enabled", "false") != "true":
         listener.warn(
             "Spark does not encrypt its temporary files: the key of the noise is in one of them until the release "
-            "ends; start the session with spark.io.encryption.enabled=true"
+            "ends. Start the session with spark.io.encryption.enabled=true"
         )
     with _jobs(context) as broadcast:
         yield _SparkTable(frame, broadcast)
@@ -89,14 +89,14 @@ class _SparkTable(Table):
 
         self.frame, self.broadcast = frame, broadcast
         if len({name.lower() for name in frame.columns}) < len(frame.columns):
-            raise InvalidInput("the frame has two columns whose names differ in their case at most: rename one")
+            raise InvalidInput("the frame has two columns with the same name up to case: rename one")
         try:
             self.schema = to_arrow_schema(frame.schema)
         except PySparkException as error:
             raise InvalidInput("the frame has a column of a type that Arrow does not have: drop or cast it") from error
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
-        """Yield the distinct values of public columns, which is all that the driver reads of them."""
+        """Yield the distinct values of public columns, the only ones that the driver reads."""
         for batch in self.select(columns).distinct().toArrow().to_batches():
             yield 0, batch
 
@@ -104,21 +104,21 @@ class _SparkTable(Table):
         return self.frame if columns is None else self.frame.select([_quote(name) for name in columns])
 
     def _distinct_ids(self, reader: Reader) -> Any:
-        """Return the frame of distinct ids, and ``count``, how often each occurs."""
+        """Return the frame of distinct ids, with the column ``count`` of how often each occurs."""
         from pyspark.sql import functions
 
         cells = []
         for name in reader.id_columns:
             cell = functions.col(_quote(name))
-            # As bytes: a collation may hold two texts equal.
+            # As bytes, since a collation may equate different texts.
             text = self.frame.schema[name].dataType.typeName() == "string"
             cells.append((cell.cast("binary") if text else cell).alias(name))
         return self.frame.select(cells).groupBy([_quote(name) for name in reader.id_columns]).count()
 
     def scan(self, reader: Reader, sink: Any, listener: Listener) -> tuple[list[NDArray[np.intp]], Sums, int]:  # noqa: ARG002
-        """Make the first pass: labels and ids, and everything that must be refused."""
-        found = self._collect(self.select(reader.needed), partial(_count_labels, reader))
-        # Not both at once: without labels that can be released nobody waits for the ids.
+        """Make the first pass: count labels, check ids, and refuse invalid ones."""
+        found = self._collect(self.select(reader.source_columns), partial(_count_labels, reader))
+        # Labels first: if one is refused, the ids need no check.
         ids = found if found["refused"] else self._collect(self._distinct_ids(reader), partial(_check_ids, reader))
         if ids["refused"]:
             raise InvalidInput(min(ids["refused"]))
@@ -128,11 +128,11 @@ class _SparkTable(Table):
         return [counts], _total(found["sums"])[np.newaxis], sum(found["released"])
 
     def draw(self, reader: Reader, sink: Any, sums: Sums, listener: Listener) -> None:  # noqa: ARG002
-        """Make the second pass: a file for each partition, under its hidden name."""
+        """Make the second pass: write a file for each partition, under its hidden name."""
         names, staged = sink.names, sink.staged
         attempts = sink.folder / "attempts"
         attempts.mkdir(mode=0o700)
-        frame = self.select(tuple(dict.fromkeys((*names, *reader.needed))))
+        frame = self.select(tuple(dict.fromkeys((*names, *reader.source_columns))))
         written = self._collect(frame, partial(_write_labels, reader, names, attempts))
         if written["refused"] or not np.array_equal(_total(written["sums"]), sums[0]):
             raise InputChanged(CHANGED)
@@ -144,9 +144,9 @@ class _SparkTable(Table):
         sync_directory(staged)
 
     def _collect(self, frame: Any, work: Work) -> Report:
-        """Do some work on all partitions, and put the reports together.
+        """Run work on all partitions, and merge the reports.
 
-        The work is broadcast, since plans and logs show the objects that a function holds itself.
+        The work is broadcast, since plans and logs show the objects in a function's closure.
         """
         task = _task(self.broadcast(work), work.func.__name__)
         found: Report = defaultdict(list)
@@ -166,12 +166,12 @@ def _total(sums: Sequence[Any]) -> Sums:
 
 
 def _add(report: Report, name: str, sums: Sums) -> None:
-    """Add sums over another batch to those in a report, so that the report of a partition does not grow."""
+    """Add sums over another batch to those in a report, whose size stays the same."""
     report[name] = [_total([*report[name], sums]).tolist()]
 
 
 def _read(reader: Reader, batches: Batches, report: Report) -> Iterator[tuple[Any, Rows]]:
-    """Yield batches and their rows, and sum them up. All are read, whether or not one of them is refused."""
+    """Yield batches and their rows, and sum them. All are read, even if one of them is refused."""
     for batch in batches:
         try:
             rows = reader.read(batch)
@@ -179,12 +179,12 @@ def _read(reader: Reader, batches: Batches, report: Report) -> Iterator[tuple[An
             report["refused"].append(str(error))
         else:
             _add(report, "sums", rows.sums[0])
-            report["released"] = [sum(report["released"]) + rows.released]
+            report["released"] = [sum(report["released"]) + rows.size]
             yield batch, rows
 
 
 def _task(held: Any, name: str) -> Callable[[Batches], Iterator[Any]]:
-    """Return the task that does some broadcast work on a partition, and yields its report as a row."""
+    """Return the task that runs broadcast work on a partition and yields its report as a row."""
 
     def run(batches: Batches) -> Iterator[Any]:
         try:
@@ -192,10 +192,10 @@ def _task(held: Any, name: str) -> Callable[[Batches], Iterator[Any]]:
         except (OptrandError, OSError, MemoryError, GeneratorExit):
             raise
         except Exception as error:
-            # Its message may repeat the content of a cell.
+            # The message of the error may repeat the content of a cell.
             raise RuntimeError(f"a task of the release failed with {type(error).__name__}") from None
 
-    # Plans and pages of Spark show a function by its name.
+    # Plans and pages of Spark show the function's name.
     run.__name__ = name
     return run
 
@@ -211,7 +211,7 @@ def _count_labels(reader: Reader, batches: Batches) -> Report:
 
 
 def _check_ids(reader: Reader, batches: Batches) -> Report:
-    """Sum distinct ids, whose batches have a column ``count`` of how often each occurs."""
+    """Sum distinct ids. Their batches have a column ``count`` of how often each occurs."""
     report: Report = defaultdict(list)
     names = reader.id_columns
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Tables in files, told apart by the endings of their names, and separated values, read with a check of their quotes.
+"""Tables in files, whose kind is the suffix of their name, and separated values, whose quotes are checked.
 
 Cells other than labels keep their bytes, in any encoding like ASCII. A cell is quoted only if it has to be, lines end
 in a line feed, and a byte-order mark and blank lines go.
@@ -34,16 +34,16 @@ SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of a path, whatever the case of its letters, by which its kind is known."""
+    """Return the suffix of a path in lower case, or raise InvalidInput if it is of no known kind."""
     name = Path(path).name.lower()
     for suffix in SUFFIXES:
         if name.endswith(suffix):
             return suffix
-    raise InvalidInput(f"{path} is of no known kind: expected a name that ends in {', '.join(SUFFIXES)}")
+    raise InvalidInput(f"{path} is of an unknown kind: expected a name that ends in {', '.join(SUFFIXES)}")
 
 
 def signs_of(path: Path, separator: str | None = None, decimal: str | None = None) -> tuple[str, str] | None:
-    """Return separator and decimal point of separated text, by default those of its name; None for Parquet."""
+    """Return separator and decimal point of separated text, by default those of its name, or None for Parquet."""
     if not all(isinstance(each, str | None) for each in (separator, decimal)):
         raise InvalidInput("separator and decimal are one character each, expected text")
     if (path.is_dir() and not path.name.lower().endswith(SUFFIXES[:-1])) or suffix_of(path) == ".parquet":
@@ -74,12 +74,12 @@ def open_table(
 def diagnose_table(
     source: str | os.PathLike[str], question: Question, *, separator: str | None = None, decimal: str | None = None
 ) -> dict[str, int]:
-    """Count the labels of a table that a release would refuse: for their owner alone, not to be shared.
+    """Count the labels of a table that a release would refuse. The counts are for their owner alone.
 
     Returns
     -------
     dict of str to int
-        ``rows``, and how many of their labels are ``missing``, ``not_numbers`` or ``undeclared``. Not private.
+        ``rows``, and the numbers of labels that are ``missing``, ``not_numbers`` or ``undeclared``. Not private.
     """
     table = open_table(source, separator=separator, decimal=decimal)
     column, counts = label_column(table, question), np.zeros(4, dtype=np.intp)
@@ -90,7 +90,7 @@ def diagnose_table(
 
 
 def check_signs(separator: str, decimal: str) -> tuple[str, str]:
-    """Return the character between cells and the decimal point of labels, ``.`` or ``,``, of separated text."""
+    """Check the character between cells and the decimal point of labels, ``.`` or ``,``, of separated text."""
     known = len(separator) == 1 and separator.isascii() and not separator.isalnum()
     if not known or separator in '"\r\n.+- \\\0':
         raise InvalidInput(f"the separator is {separator!r}, expected one character such as a comma, ';', '|' or a tab")
@@ -120,7 +120,7 @@ class CsvTable(Table):
         closed = rb'"(?:[^"]++|"")*+"'
         cell = rb"(?:" + closed + rb'|(?!")[^' + between + rb"\r\n]*+)"
         line = rb"(?:" + cell + between + rb")*+"
-        # A carriage return that ends the data so far may be half of a line end.
+        # A carriage return at the end of the data so far may be half of a line end.
         self._records = re.compile(rb"(?:" + line + cell + rb"(?:\r\n|\n|\r(?!\n|\Z)))*+", re.DOTALL)
         self._last = re.compile(line + cell + rb"(?:\r\n?|\n)?")
         self._stray = re.compile(line + closed + rb'[^"' + between + rb"\r\n]")
@@ -167,11 +167,11 @@ class CsvTable(Table):
                     raise InvalidInput(
                         f"{self.path.name} cannot be read as CSV: a line is longer than {self.longest} bytes"
                     )
-                # A long record is looked at again each time that it has doubled.
+                # A long record is searched again only when it has doubled.
                 piece = self._read(source, max(self.block, len(held)))
                 held += piece
             if held:
-                # The pattern of records leaves a last one without a line end, or with a lone carriage return.
+                # The pattern of records omits a last one without a line end, or with a lone carriage return.
                 if self._last.fullmatch(held) is None:
                     raise self._quote_error()
                 yield held
@@ -252,7 +252,7 @@ def check_writable(kind: Any, name: str) -> None:
         if isinstance(plain, pa.BaseExtensionType) and is_bytes(plain.storage_type):
             raise pa.ArrowNotImplementedError
         if not is_bytes(plain):
-            # The zone is looked up for a time alone.
+            # Only a time of day needs its zone looked up.
             cells = pa.array([0] if pa.types.is_timestamp(plain) else [], plain)
             cells.cast(pa.string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
@@ -267,7 +267,7 @@ def write_csv(
 ) -> Iterator[Callable[[Any], None]]:
     """Yield a function that appends a batch to a new CSV file, which only its owner can read.
 
-    Bytes are written as they are, other types as text, floats as they read back. The file is compressed without a name
+    Bytes are written as they are, other types as text, floats in full precision. The file is compressed without a name
     or a time, so that the same table gives the same bytes.
     """
     between, end = pa.scalar(separator.encode()), pa.scalar(b"\n")
@@ -286,7 +286,7 @@ def write_csv(
             if compress:
                 stream.close()
         except BaseException:
-            # Past the buffers: a disk that is full would refuse them again.
+            # Close the raw file: flushing the buffers to a full disk would fail again.
             file.raw.close()  # type: ignore[attr-defined]
             raise
 
