@@ -405,7 +405,7 @@ def test_budgets_whose_variance_is_no_float_are_refused(kind):
         (LABELS, 1e-101, {}),
         ([0, 1e90], 1e-20, {"step": 1e90} if kind in DISCRETE else {}),
     ):
-        with pytest.raises(InvalidInput, match="the variance of noise is no float"):
+        with pytest.raises(InvalidInput, match="the variance of the noise exceeds floats"):
             kind(labels, epsilon, **options)
 
 
@@ -437,7 +437,7 @@ def test_no_label_is_more_steps_away_than_the_noise_hides(kind):
     [
         ([0, 6], {"sensitivity": 6.5}, "whole number of steps"),
         ([0, 6], {"step": 4.0}, "whole number of steps"),
-        ([0, 2.5, 6], {}, "at least one label is no whole number"),
+        ([0, 2.5, 6], {}, "at least one label is not a whole number"),
         (Interval(0, 6.5), {}, "whole number of steps"),
         ([0, 6], {"step": 0.0}, "step is 0"),
         ([0, 6], {"step": -1.0}, "step is -1"),

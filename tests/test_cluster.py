@@ -313,10 +313,10 @@ def test_fewer_than_two_labels_are_refused(make, k):
         make(k)
 
 
-INDEX = "expected integers from 0 to 1: take Groups"
+INDEX = "expected integers from 0 to 1: use Groups"
 SHAPE = "index has shape .* expected a group for each row"
 REFUSED_GROUPS = [
-    (lambda: Groups.of_ids([1, None, 2]), r"1 of 3 group ids are missing: give every row one"),
+    (lambda: Groups.of_ids([1, None, 2]), r"1 of 3 group ids are missing: add them"),
     (lambda: Groups.of_ids(["a", None]), r"1 of 2 group ids are missing"),
     (lambda: Groups.of_ids([1.0, math.nan]), r"1 of 2 group ids are missing"),
     (lambda: Groups.of_ids(np.ma.masked_array([1, 2], [False, True])), r"1 of 2 group ids are missing"),
@@ -349,7 +349,7 @@ class TestGroups:
     def test_ids_for_some_rows_only_are_refused(self):
         groups = Groups.of_ids([0, 0, 1])
         for release in (ClusterRR(3, **GOOD).release, ClusterPriorRR(3, BudgetSplit(0.1, 0.9)).release):
-            with pytest.raises(InvalidInput, match=r"labels have shape \(4,\) where 3 row\(s\) have a group"):
+            with pytest.raises(InvalidInput, match=r"labels have shape \(4,\) and 3 row\(s\) have a group"):
                 release([0, 1, 2, 1], groups)
 
     def test_an_id_that_will_not_be_compared_is_missing(self):

@@ -146,8 +146,8 @@ def test_what_does_not_answer_its_problem_is_not_drawn() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ([1.0, 2.0], "'it' gave a list, expected moments, a mechanism"),
-        (Moments([0.0], [1.0]), "'it' has 1 labels, expected 4, as many as the prior"),
+        ([1.0, 2.0], "'it' returned a list, expected moments, a mechanism"),
+        (Moments([0.0], [1.0]), "'it' has 1 labels, expected 4 as in the prior"),
     ],
 )
 def test_other_answers_are_refused(answer: object, message: str) -> None:
@@ -236,7 +236,7 @@ def test_times_are_drawn_by_size_and_what_was_given_up_has_an_arrow() -> None:
     assert 4 < arrows[0][1] < arrows[1][1]
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("mesh size", "time to solve (seconds)")
-    assert legend_texts(figure) == ["program", "other", "line", "given up: took longer"]
+    assert legend_texts(figure) == ["program", "other", "line", "aborted: took longer"]
     # Every size has a tick, that at which a solve was given up too.
     assert axes.get_xticks().tolist() == [100, 200, 400, 800]
 

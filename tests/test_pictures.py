@@ -441,7 +441,7 @@ def test_classes_and_columns_that_are_no_intervals_have_no_bins():
 @pytest.mark.parametrize("mechanism", [SIX, WEEKS], ids=["six", "weeks"])
 def test_the_price_touches_zero_at_the_outputs_and_nowhere_dips_below(mechanism):
     (axes,) = dual_figure(mechanism).axes
-    curve, marks = line(axes, "price of the best column"), line(axes, "output of the randomizer")
+    curve, marks = line(axes, "least reduced cost"), line(axes, "output of the randomizer")
     scale = float(np.abs(mechanism.dual.alpha).max())
     assert curve[:, 1].min() > -1e-12 * scale
     assert (marks[:, 1] == 0).all()
@@ -453,7 +453,7 @@ def test_the_price_touches_zero_at_the_outputs_and_nowhere_dips_below(mechanism)
 
 def test_outputs_far_apart_are_all_seen_from_close():
     (axes,) = dual_figure(WEEKS).axes
-    curve, marks = line(axes, "price of the best column"), line(axes, "output of the randomizer")[:, 0]
+    curve, marks = line(axes, "least reduced cost"), line(axes, "output of the randomizer")[:, 0]
     # So close that the curve between neighbours fills the picture, and the hill between the parts leaves it.
     between = [curve[(a < curve[:, 0]) & (curve[:, 0] < b), 1].max() for a, b in itertools.pairwise(marks)]
     hill, inner = between[51], max(between[:51] + between[52:])
@@ -477,7 +477,7 @@ def test_the_numbers_of_the_proof_are_certified_and_rounded_outward():
 
 def test_a_bad_dual_is_seen_to_prove_nothing():
     figure = dual_figure(Mechanism(SIX.problem, SIX.table, Dual(SIX.dual.alpha + 0.05, SIX.dual.beta)))
-    assert line(figure.axes[0], "price of the best column")[:, 1].min() < -0.01
+    assert line(figure.axes[0], "least reduced cost")[:, 1].min() < -0.01
     assert figure.axes[0].get_ylim()[0] < -0.01
     low, gap = (float(word) for word in figure.get_suptitle().split("at least ")[1].split(", gap "))
     assert low < 2.5 < 2.5077 < low / (1 - gap)
@@ -488,7 +488,7 @@ def test_prices_beyond_floats_are_no_proof_to_be_drawn(outputs):
     problem = optrand.regression([1, 2, 3], [0.5, 0.3, 0.2], 1.0, outputs=outputs, loss=losses.poisson_log)
     answer = optrand.solve(problem)
     huge = Dual(1.7e308 * np.array([1, -1, 1]), np.zeros(3))
-    with pytest.raises(InvalidInput, match="prices leave the range of floats"):
+    with pytest.raises(InvalidInput, match="reduced costs leave the range of floats"):
         dual_figure(Mechanism(problem, answer.table, huge))
     with pytest.raises(InvalidInput, match="no dual"):
         dual_figure(Mechanism(problem, answer.table))
@@ -520,7 +520,7 @@ PROBLEMS = {
 def test_every_kind_of_problem_is_drawn_with_its_proof(problem):
     mechanism = optrand.solve(problem)
     figure = dual_figure(mechanism)
-    curve = line(figure.axes[0], "price of the best column")
+    curve = line(figure.axes[0], "least reduced cost")
     proof = mechanism.certificate.require(1e-6)
     dual, (places, prices) = mechanism.dual, curve.T
     reduced = (problem.prior * problem.loss_table(places).T - dual.alpha - np.outer(places - dual.origin, dual.beta)).T

@@ -283,7 +283,7 @@ def test_a_page_without_a_proof_says_so(five, page, monkeypatch):
     monkeypatch.setattr(report, "DRAWINGS", {name: DRAWINGS[name] for name in ("pmf", "dual")})
     text = page_of(Mechanism(five.problem, five.table))
     assert 'class="verdict doubt"' in text
-    assert "How close to the best it is was not proven" in text
+    assert "Its distance from the optimum was not proven" in text
     assert "no range was proven" in text
     assert "Not drawn: there is no dual" in text
     assert 'class="verdict doubt"' not in page

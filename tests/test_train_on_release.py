@@ -170,10 +170,10 @@ def test_what_is_not_the_release_of_these_rows_is_refused() -> None:
     classifier, regressor = LabelDPClassifier(DummyClassifier()), LabelDPRegressor(DummyRegressor())
     for made, features, given, match in (
         (classifier, X[:-1], (noisy, record), "59 samples"),
-        (classifier, X, (y[::-1].astype("U8") + "x", record), "no labels of the record"),
+        (classifier, X, (y[::-1].astype("U8") + "x", record), "not labels of the record"),
         (regressor, X, (numbers + 0.25, of_numbers), "no outputs"),
         (regressor, X, (noisy, record), "LabelDPClassifier"),
-        (classifier, X, ([None] * 60, record), "no labels|missing"),
+        (classifier, X, ([None] * 60, record), "not labels|missing"),
         (classifier, X, (noisy, FrameRecord({"y": record})), "several columns"),
         (classifier, X, y, "PrivateLabels"),
         (classifier, X, PrivateLabels(y, 1.0, CLASSES), "epsilon is None"),

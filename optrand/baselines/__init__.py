@@ -1,4 +1,4 @@
-"""The randomizers that the papers compare with, and those that are not finite channels over labels."""
+"""Randomizers that the papers compare with, and those that are not finite channels over labels."""
 
 from typing import TYPE_CHECKING
 

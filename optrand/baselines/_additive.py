@@ -1,7 +1,7 @@
-r"""A label plus noise, clipped or not: the additive mechanisms of [B23], Appendix F.
+r"""Labels plus noise, clipped or not: the additive mechanisms of [B23], Appendix F.
 
 The noise :math:`Z` is scaled to the sensitivity, the range of the labels, so that no two labels are further apart than
-the noise can hide. Clipping to an interval, and rounding to a finite set of outputs, look only at the noisy label and
+the noise can hide. Clipping to an interval, and rounding to a finite set of outputs, depend only on the noisy label and
 cost no privacy. The distributions are those of :mod:`optrand.baselines._noise`.
 """
 
@@ -38,7 +38,7 @@ from optrand.sampling._entropy import EntropySource, RecordEntropy, SystemEntrop
 
 
 class Reach(TypedDict, total=False):
-    """Options of all noise: the interval that releases are clipped to, and the distance that the noise hides."""
+    """Options of all noise: the interval to which releases are clipped, and the distance that the noise hides."""
 
     clip: Interval | None
     sensitivity: float | None
@@ -50,7 +50,7 @@ class Additive(ABC):
 
     Its privacy holds for real numbers. The gaps between floats can reveal labels, and so can rounded logarithms
     ([M12]). With :math:`R(t) = E[\min(Z^+, t)]` and :math:`Q(t) = E[\min(Z^+, t)^2]`, a label :math:`y` between the
-    ends of the interval :math:`[L, U]` that releases are clipped to has
+    ends of the interval :math:`[L, U]` to which releases are clipped has
 
     .. math:: E[M(y)] - y = R(U - y) - R(y - L), \qquad E[(M(y) - y)^2] = Q(U - y) + Q(y - L).
 
@@ -61,11 +61,11 @@ class Additive(ABC):
     labels : Interval or (k,) array
         Interval of the labels, or all labels. No other value is randomized.
     epsilon : float
-        In nats. Noise in integers takes it as the decimal number that the float is written as.
+        In nats. For noise in integers it stands for the float's shortest decimal.
     clip : Interval, optional
         Clip releases to this interval, which lowers the loss and adds a bias.
     sensitivity : float, optional
-        The distance that the noise hides, at least the range of the labels, which is the default.
+        The distance that the noise hides, at least the range of the labels, its default.
 
     Raises
     ------
@@ -87,10 +87,10 @@ class Additive(ABC):
         declared = _declare(labels)
         hidden = _check_sensitivity(options.get("sensitivity"), declared)
         budget = check_epsilon(epsilon)
-        # Beyond these the variance leaves the range of floats.
+        # Beyond these bounds the variance leaves the range of floats.
         if budget < 1e-100 or hidden / budget > 1e100:
             raise InvalidInput(
-                f"epsilon is {budget:g} at a sensitivity of {hidden:g}, where the variance of noise is no float: "
+                f"epsilon is {budget:g} at a sensitivity of {hidden:g}, and the variance of the noise exceeds floats: "
                 "raise epsilon, or rescale the labels"
             )
         vars(self).update(labels=declared, epsilon=budget, clip=clip, sensitivity=hidden)
@@ -113,7 +113,7 @@ class Additive(ABC):
         values : array of integers or floats, any shape
             Between the ends of the labels, and on the lattice if there is one.
         source : EntropySource, optional
-            The operating system by default, the only choice for a release.
+            By default the operating system's, the only choice for a release.
         """
         array = check_numbers(values)
         private = self._check_inside(array.astype(np.float64)).reshape(-1)
@@ -123,7 +123,7 @@ class Additive(ABC):
     def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
         """Draw one noisy label for every record, the same whatever the batch, order or partition.
 
-        Parameters are those of ``Mechanism.sample_records``. A draw takes some 35 microseconds.
+        Parameters are those of ``Mechanism.sample_records``. A draw takes about 35 microseconds.
         """
         array, ids = check_records(values, ids)
         private = self._check_inside(array.astype(np.float64))
@@ -157,30 +157,30 @@ class Additive(ABC):
         return Moments(biases * self.unit, variances * self.unit * self.unit)
 
     def likelihood(self, released: ArrayLike, labels: ArrayLike) -> Floats:
-        """Return the density of each released value under each of some labels, or beyond a clip the mass."""
+        """Return the density of each released value under each label, or at an end of `clip` the mass."""
         means = self._label_positions(labels)
         places = self.positions(check_values(released, "released values"), "released value")[:, np.newaxis]
         table = self.noise.density(places - means)
         if self.clip is None:
             return table
         low, high = self._clip_positions(self.clip)
-        # On a lattice the end itself is among the values that are clipped to it.
+        # On a lattice the mass at an end includes that of the end itself.
         half = 0.5 if self.exact else 0.0
         below = self.noise.mass(np.full(means.size, -np.inf), low - means + half)
         above = self.noise.mass(high - means - half, np.full(means.size, np.inf))
         return np.where(places >= high, above, np.where(places <= low, below, table))
 
     def discretise(self, labels: ArrayLike, outputs: ArrayLike) -> Randomizer:
-        """Build the finite channel of releases moved to the nearest of some outputs, the lower one of two.
+        """Build the finite channel of releases rounded to the nearest output, the lower one of two.
 
-        It is as private as the release, of which it is a function.
+        It is a function of the release, and as private.
 
         Parameters
         ----------
         labels : (k,) array
             Strictly increasing, among the declared ones.
         outputs : (n,) array
-            Strictly increasing, inside the interval that releases are clipped to.
+            Strictly increasing, inside the interval to which releases are clipped.
 
         Returns
         -------
@@ -191,9 +191,7 @@ class Additive(ABC):
         """
         rows, columns = check_values(labels, "labels"), check_values(outputs, "outputs")
         if self.clip is not None and (columns[0] < self.clip.low or columns[-1] > self.clip.high):
-            raise InvalidInput(
-                f"outputs from {columns[0]:g} to {columns[-1]:g} reach beyond the interval that releases are clipped to"
-            )
+            raise InvalidInput(f"outputs from {columns[0]:g} to {columns[-1]:g} reach beyond the interval of clip")
         places, ends = self._label_positions(rows)[:, np.newaxis], self.positions(columns, "output")
         cuts = (ends[:-1] + ends[1:]) / 2
         # Halfway between two integers, so that ties go to the lower output.
@@ -221,7 +219,7 @@ class Additive(ABC):
 
 @dataclass(frozen=True, init=False)
 class LatticeAdditive(Additive):
-    """Labels ``low + i * step`` for integers ``i``, and noise in whole steps: exact, as only integers are added.
+    """Labels ``low + i * step`` for integers ``i``, and noise in whole steps, exact since only integers are added.
 
     A label is represented by its ``i``. Noise is added to ``i``, and only the sum is converted to a float, so that
     rounding does not depend on the label.
@@ -232,7 +230,7 @@ class LatticeAdditive(Additive):
         As in :class:`Additive`: labels and the ends of `clip` are whole steps from the lowest label, and the
         sensitivity is a whole number of steps.
     step : float
-        Taken as the decimal number that it is written as: 0.01 means one hundredth.
+        It stands for its shortest decimal: 0.01 means one hundredth.
     """
 
     exact: ClassVar[bool] = True
@@ -249,18 +247,18 @@ class LatticeAdditive(Additive):
         if steps.denominator != 1:
             raise InvalidInput(
                 f"sensitivity is {self.sensitivity:g} with a step of {self.step:g}, expected a whole number of steps: "
-                "take the next larger one"
+                "use the next larger one"
             )
         # A larger range, rounded to a float, may be nearest to a wrong number of steps.
         if steps > 2**50:
-            raise InvalidInput(f"sensitivity is {self.sensitivity:g} and more than 2**50 steps: take a longer step")
+            raise InvalidInput(f"sensitivity is {self.sensitivity:g} and more than 2**50 steps: use a longer step")
         declared = [self.labels.low, self.labels.high] if isinstance(labels, Interval) else labels
         places = self.positions(rectangular(declared, "labels", np.float64), "label")
-        # If floats are sparser than the lattice, a label may be read as a higher lattice point than the one written.
+        # If floats are sparser than the lattice, the float of a label may be nearest to a higher lattice point.
         if int(places.max()) > self.steps:
             raise InvalidInput(
                 f"the labels are {int(places.max())} steps of {self.step:g} apart as floats, the sensitivity is "
-                f"{self.steps}: take the lowest label from all others first, or choose a longer step"
+                f"{self.steps}: subtract the lowest label from all labels first, or use a longer step"
             )
         if self.clip is not None:
             self._clip_positions(self.clip)
@@ -291,20 +289,20 @@ class LatticeAdditive(Additive):
         return self.discretise(labels, self._to_floats(range(low, high + 1)))
 
     def positions(self, values: Floats, name: str) -> Floats:
-        """Count the steps of each value above the lowest label. Raise unless it is a whole number of them."""
+        """Count the steps of each value above the lowest label. Raise InvalidInput if they are not whole."""
         with np.errstate(over="ignore"):
             places = np.rint((values - self.labels.low) / self.step)
         places = np.where(np.abs(places) <= MAX_INTEGER, places, 0.0)
         distinct, where = np.unique(places, return_inverse=True)
         if (np.array(self._to_floats(distinct.astype(np.int64).tolist()))[where] != values).any():
             raise InvalidInput(
-                f"at least one {name} is no whole number of steps of {self.step:g} from {self.labels.low:g}: round "
+                f"at least one {name} is not a whole number of steps of {self.step:g} from {self.labels.low:g}: round "
                 "them first, or choose a step that fits"
             )
         return frozen(places)
 
     def _to_floats(self, places: list[int] | range) -> list[float]:
-        # Over one denominator, so that each place is one division of integers, correctly rounded.
+        # Over one denominator, so that each position is one division of integers, correctly rounded.
         low, step = decimal_value(self.labels.low), decimal_value(self.step)
         common = math.lcm(low.denominator, step.denominator)
         start, stride = int(low * common), int(step * common)
@@ -313,7 +311,7 @@ class LatticeAdditive(Additive):
 
 @dataclass(frozen=True, init=False)
 class Laplace(Additive):
-    r"""The Laplace mechanism ([DMNS06]; [B23], Definition 18), in floats: a baseline, not for a release.
+    r"""The Laplace mechanism ([DMNS06] and [B23], Definition 18), in floats: a baseline, not for a release.
 
     .. math:: M(y) = y + Z, \qquad h(z) = \frac{\varepsilon}{2 \Delta} e^{-\varepsilon |z| / \Delta}
 
@@ -326,7 +324,7 @@ class Laplace(Additive):
     >>> Laplace([0, 1], 0.5).moments([0, 1]).loss([0.5, 0.5])
     4.0
 
-    Rounded to finitely many outputs it is a channel, which can be compared with the best there is:
+    Rounded to finitely many outputs it is a channel, which can be compared with the optimum:
 
     >>> import optrand
     >>> problem = optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
@@ -345,12 +343,12 @@ class Laplace(Additive):
 
 @dataclass(frozen=True, init=False)
 class DiscreteLaplace(LatticeAdditive):
-    r"""The discrete Laplace, or geometric, mechanism ([GRS12]; [B23], Definition 17), drawn exactly.
+    r"""The discrete Laplace, or geometric, mechanism ([GRS12] and [B23], Definition 17), drawn exactly.
 
     .. math:: M(y) = y + s Z, \qquad \Pr[Z = i] = \frac{1 - q}{1 + q} q^{|i|}, \quad q = e^{-\varepsilon s / \Delta}
 
-    with the step :math:`s` of the lattice that the labels are on. Private as :class:`Laplace` is. Without clipping the
-    variance is :math:`s^2 \cdot 2 q / (1 - q)^2`. Ten to thirty microseconds a draw.
+    with the step :math:`s` of the lattice of the labels. It is private like :class:`Laplace`. Without clipping the
+    variance is :math:`s^2 \cdot 2 q / (1 - q)^2`. A draw takes ten to thirty microseconds.
 
     Examples
     --------
@@ -370,7 +368,7 @@ class DiscreteLaplace(LatticeAdditive):
 
 @dataclass(frozen=True, init=False)
 class Staircase(Additive):
-    r"""The staircase mechanism ([GV14]; [B23], Definition 20), in floats: a baseline, not for a release.
+    r"""The staircase mechanism ([GV14] and [B23], Definition 20), in floats: a baseline, not for a release.
 
     .. math:: M(y) = y + Z, \qquad h(z) = a e^{-\varepsilon (\lfloor |z| / \Delta \rfloor
               + [|z| \bmod \Delta \geq \gamma \Delta])},
@@ -378,17 +376,17 @@ class Staircase(Additive):
 
     *Proof of privacy.* The exponent counts jumps at the distances :math:`(j + \gamma) \Delta` and :math:`(j + 1)
     \Delta`, :math:`j \geq 0`, of which the latter undo the former: it rises by one over each :math:`\Delta`. On one
-    side of 0 two places at most :math:`\Delta` apart differ by at most one. On both sides their distances from 0 add up
+    side of 0 two points at most :math:`\Delta` apart differ by at most one. On both sides their distances from 0 add up
     to at most :math:`\Delta`, and both exponents are 0 or 1. ∎
 
     Parameters
     ----------
     gamma : float, optional
-        The share of a stair that is on its upper level, strictly between 0 and 1, by default :func:`best_gamma`.
+        Share of the upper level in a stair, strictly between 0 and 1, by default :func:`best_gamma`.
 
     Examples
     --------
-    Never worse than Laplace noise, and much better at large epsilon:
+    It is never worse than Laplace noise, and much better than that at large epsilon:
 
     >>> variances = [
     ...     kind([0, 1], 6.0).moments([0]).variance([1.0]) for kind in (Staircase, Laplace)
@@ -416,13 +414,13 @@ class Staircase(Additive):
 
 @dataclass(frozen=True, init=False)
 class DiscreteStaircase(LatticeAdditive):
-    r"""The discrete staircase mechanism ([GV14]; [B23], Definition 19), drawn exactly.
+    r"""The discrete staircase mechanism ([GV14] and [B23], Definition 19), drawn exactly.
 
     .. math:: M(y) = y + s Z, \qquad \Pr[Z = i] = a e^{-\varepsilon (\lfloor |i| / D \rfloor + [|i| \bmod D \geq r])},
               \quad a = \frac{1 - e^{-\varepsilon}}{2 r + 2 e^{-\varepsilon} (D - r) - (1 - e^{-\varepsilon})}
 
-    with the step :math:`s` of the lattice that the labels are on and :math:`D = \Delta / s`. Private as
-    :class:`Staircase` is. At ``D = 1`` it is the discrete Laplace mechanism.
+    with the step :math:`s` of the lattice of the labels and :math:`D = \Delta / s`. It is private like
+    :class:`Staircase`. At ``D = 1`` it is the discrete Laplace mechanism.
 
     Parameters
     ----------
@@ -463,12 +461,12 @@ def _declare(labels: Interval | ArrayLike) -> Interval:
         return labels
     values = check_labels(labels)
     if values.size < 2:
-        raise InvalidInput("there is one label and so a sensitivity of 0: expected two labels, or the Interval of them")
+        raise InvalidInput("there is one label and so a sensitivity of 0: expected two labels, or their Interval")
     return Interval(float(values.min()), float(values.max()))
 
 
 def _check_sensitivity(given: float | None, labels: Interval) -> float:
-    """Return the sensitivity, by default the range of the labels as they are written."""
+    """Return the sensitivity, by default the range of the labels as decimals."""
     spread = float(decimal_value(labels.high) - decimal_value(labels.low))
     hidden = spread if given is None else check_real(given, "sensitivity")
     if hidden <= 0:
@@ -478,10 +476,10 @@ def _check_sensitivity(given: float | None, labels: Interval) -> float:
             f"sensitivity is {hidden:g}, less than the range of the labels, {spread:g}: labels further apart would "
             "not be hidden"
         )
-    # A billionth is granted to decimals, which floats round.
+    # Allow a billionth for the rounding of decimals to floats.
     if Fraction(labels.high) - Fraction(labels.low) > Fraction(hidden) * (1 + Fraction(1, 10**9)):
         raise InvalidInput(
             f"the sensitivity, {hidden:g}, is less than the distance between the floats nearest to the ends of the "
-            f"labels, {labels.high - labels.low:g}: take the lowest label from all others first"
+            f"labels, {labels.high - labels.low:g}: subtract the lowest label from all labels first"
         )
     return hidden

@@ -1,7 +1,7 @@
 r"""Randomizers that learn from public clusters of rows: [E22], Algorithm 1, and [G21], Algorithm 4.
 
 :class:`ClusterRR` replaces each label, with some probability, by a draw from the noisy distribution of its cluster.
-:class:`ClusterPriorRR` gives it the randomizer that is best for that distribution as a prior.
+:class:`ClusterPriorRR` uses the best randomizer for that distribution as a prior.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ClusterRelease:
         return rows
 
     def loss_weights(self) -> Floats:
-        r"""Compute the modified loss as weights of the losses at all labels, a row for each example.
+        r"""Compute the modified loss as weights of the losses at all labels, one row per example.
 
         .. math:: \tilde\ell(h, x, \tilde y) = \sum_{y'} \tilde Q_{x, \beta}^{-1}[y', \tilde y] \, \ell(h, x, y')
 
@@ -79,7 +79,7 @@ class ClusterRR:
     r"""The centralized cluster mechanism of [E22], Algorithm 1, drawn exactly.
 
     1. To each count of a label in a cluster add discrete Laplace noise with parameter :math:`\sigma`, divide by the
-       size of the cluster, clip to :math:`[\tau, 1]`, and bring the sum back to 1.
+       size of the cluster, clip to :math:`[\tau, 1]`, and restore the sum 1.
     2. Replace each label, with probability :math:`\lambda`, by a draw from the noisy distribution of its cluster.
 
     Parameters
@@ -99,7 +99,7 @@ class ClusterRR:
     Raises
     ------
     InvalidInput
-        A parameter out of its range. Parameters under which no epsilon is finite.
+        A parameter is out of its range, or no epsilon is finite.
 
     Notes
     -----
@@ -159,11 +159,11 @@ class ClusterRR:
             )
         name = "resampling" if bias_correction is None else "bias_correction"
         beta = share if bias_correction is None else check_fraction(bias_correction, name, most=1)
-        # Whatever the distributions are, this decides whether their matrices have inverses.
+        # This decides whether the matrices have inverses, whatever the distributions.
         if beta == 1:
             raise InvalidInput(
                 f"{name} is 1: the label-randomization matrix would be singular, since all of its columns are the "
-                "distribution of the cluster; pass bias_correction below 1"
+                "distribution of the cluster. Pass bias_correction below 1"
             )
         vars(self).update(k=size, threshold=floor, noise_scale=scale, resampling=share, bias_correction=beta)
 
@@ -183,7 +183,7 @@ class ClusterRR:
         """
         floor = _check_threshold(threshold, check_integer(k, "k", 2))
         if floor == 0:
-            raise InvalidInput("threshold is 0: no label could be kept at all, expected more, and at most 1/k")
+            raise InvalidInput("threshold is 0: no label could be kept at all, expected above 0 and at most 1/k")
         return cls(
             k,
             threshold=floor,
@@ -238,13 +238,13 @@ class ClusterRR:
         groups : Groups
             The public cluster of each of the `n` rows.
         source : EntropySource, optional
-            The operating system by default, the only choice for a release.
+            By default the operating system's, the only choice for a release.
         """
         expect(groups, Groups, "groups", "the clusters of the rows, such as Groups.of_ids(ids)")
         array = groups.check_labels(labels, self.k)
         words = SystemEntropy() if source is None else source
         counts = groups.histograms(array, self.k)
-        # In Python integers and fractions: noise has any size, and the distributions no rounding.
+        # Python integers and fractions allow noise of any size, and distributions without rounding.
         noise = np.array(discrete_laplace(self.noise_scale, counts.size, source=words), dtype=object)
         noisy = (counts.astype(object) + noise.reshape(counts.shape)).tolist()
         sizes = groups.sizes.tolist()
@@ -261,7 +261,7 @@ class ClusterRR:
 
 @dataclass(frozen=True, eq=False)
 class ClusterPriors:
-    """A prior for each group, safe to publish for the budget that it names.
+    """A prior for each group, which may be published at the stated budget.
 
     Attributes
     ----------
@@ -269,7 +269,7 @@ class ClusterPriors:
     probabilities : (count, K) array
         One prior per group.
     uniform : (count,) array of bool
-        The groups of which nothing was learned, since all of their noisy counts were at most zero.
+        The groups with a uniform prior, since all of their noisy counts were at most zero.
     epsilon : float
         Budget of all priors together, in nats.
     """
@@ -292,7 +292,7 @@ class ClusterPriors:
         *Proof of privacy.* A row belongs to one group, and groups are public: of two tables that differ in one label
         one histogram differs, and each of them is released with epsilon-DP, by discrete Laplace noise.
 
-        If all noisy counts of a group vanish, its prior is uniform, as Algorithm 4 starts from.
+        If no noisy count of a group is positive, its prior stays uniform, the initial one of Algorithm 4.
 
         Examples
         --------
@@ -349,13 +349,13 @@ class ClusterPriorRelease:
         return RRWithPriorBatch(self.priors.of_rows, self.split.labels)
 
     def mechanism(self, group: int) -> Mechanism:
-        """Return the mechanism of the rows of one group, counted from 0, with the dual that proves it the best."""
+        """Return the mechanism of the rows of one group, counted from 0, with the dual that proves it optimal."""
         return rr_with_prior(self.priors.probabilities[group], self.split.labels)
 
 
 @dataclass(frozen=True)
 class ClusterPriorRR:
-    """Learn a prior for each public group, then give every label the randomizer that is best for it.
+    """Randomizer that learns a prior for each public group, and then randomizes every label optimally for its prior.
 
     Parameters
     ----------
@@ -406,7 +406,7 @@ class ClusterPriorRR:
 def cluster_distribution(shares: Sequence[Fraction], threshold: Fraction) -> tuple[Fraction, ...]:
     r"""Make noisy shares a distribution with no probability below the threshold ([E22], Algorithm 1, lines 5 to 19).
 
-    With :math:`q_y = \max(\tau, \min(1, \cdot))`, :math:`\Delta = 1 - \sum_y q_y` and :math:`\xi_y = q_y - \tau` where
+    With :math:`q_y = \max(\tau, \min(1, \cdot))`, :math:`\Delta = 1 - \sum_y q_y` and :math:`\xi_y = q_y - \tau` if
     :math:`\Delta < 0`, else :math:`1 - q_y`,
 
     .. math:: \tilde q_y = q_y + \frac{\xi_y}{\sum_{y'} \xi_{y'}} \Delta

@@ -1,4 +1,4 @@
-"""Public groups of rows: the clusters that a mechanism may know."""
+"""Public groups of rows, the clusters that a mechanism may know."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Groups(Record):
 
     Notes
     -----
-    *The groups are taken as public.* They may depend on features, which label privacy does not protect, and never on a
-    label: neither directly, nor through a model that was trained on the labels without privacy.
+    *The groups are taken as public.* They may depend on features, which label privacy does not protect, but not on a
+    label, neither directly nor through a model that was trained on the labels without privacy.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Groups(Record):
             )
         if index.dtype.kind not in "iu" or ((index < 0) | (index >= names.size)).any():
             raise InvalidInput(
-                f"index has type {index.dtype}, expected integers from 0 to {names.size - 1}: take Groups.of_ids"
+                f"index has type {index.dtype}, expected integers from 0 to {names.size - 1}: use Groups.of_ids"
             )
         object.__setattr__(self, "index", index.astype(np.intp))
         freeze(self, "index", "names")
@@ -78,7 +78,7 @@ class Groups(Record):
 
     @property
     def n(self) -> int:
-        """The number of rows."""
+        """Number of rows."""
         return int(self.index.size)
 
     @classmethod
@@ -119,9 +119,9 @@ class Groups(Record):
 
     @classmethod
     def by_k_means(cls, features: ArrayLike, count: int, *, seed: int) -> Groups:
-        """Group rows of like features, by the k-means of scikit-learn with its default parameters.
+        """Group rows of similar features, by the k-means of scikit-learn with its default parameters.
 
-        [E22] takes 100 groups for sets of 50,000 to 60,000 images. [G21], Algorithm 4, takes 50 to 100 of the
+        [E22] uses 100 groups for sets of 50,000 to 60,000 images. [G21], Algorithm 4, uses 50 to 100, from the
         features of a network that was trained without labels.
 
         Parameters
@@ -131,7 +131,7 @@ class Groups(Record):
         count : int
             Number of groups, at most that of distinct rows.
         seed : int
-            Seed of k-means, for reproducible groups. It plays no part in privacy.
+            Seed of k-means, for reproducible groups. It does not affect privacy.
         """
         table = rectangular(features, "features")
         if table.dtype.kind not in "iuf" or table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
@@ -144,23 +144,23 @@ class Groups(Record):
         if count > distinct:
             raise InvalidInput(
                 f"count of groups is {count}, but only {distinct} rows of features are distinct: some group would be "
-                "empty, take fewer groups"
+                "empty, use fewer groups"
             )
         try:
             from sklearn.cluster import KMeans
         except ImportError as error:
             raise MissingExtra(
-                "k-means needs scikit-learn, which is not installed: pip install 'optrand[learning]', or give groups "
-                "of your own to Groups.of_ids"
+                "k-means needs scikit-learn, which is not installed: pip install 'optrand[learning]', or pass ids of "
+                "your own groups to Groups.of_ids"
             ) from error
         return cls.of_ids(KMeans(n_clusters=int(count), random_state=seed).fit_predict(table))
 
     def check_labels(self, labels: ArrayLike, k: int) -> Indices:
-        """Return the numbers ``0 ... k-1`` of one label for every row. No message repeats or counts any."""
+        """Check that there is a label ``0 ... k-1`` for every row. No message repeats or counts any."""
         array = rectangular(labels, "labels")
         if array.shape != (self.n,):
             raise InvalidInput(
-                f"labels have shape {array.shape} where {self.n} row(s) have a group: expected one label and one group "
+                f"labels have shape {array.shape} and {self.n} row(s) have a group: expected one label and one group "
                 "id for every row"
             )
         return check_classes(array, k)
@@ -178,7 +178,7 @@ def _check_ids(given: ArrayLike, name: str) -> NDArray[Any]:
     missing = int(np.ma.getmaskarray(np.ma.asarray(given)).sum()) if masked else sum(map(_is_missing, array.tolist()))
     if missing:
         raise InvalidInput(
-            f"{missing} of {array.size} {name} are missing: give every row one, or leave those rows out of the table"
+            f"{missing} of {array.size} {name} are missing: add them, or leave those rows out of the table"
         )
     if array.dtype == object and all(type(one) is str for one in array.tolist()):
         array = array.astype(np.str_)
@@ -188,6 +188,6 @@ def _check_ids(given: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def _is_missing(cell: object) -> bool:
-    """Recognise None, NaN, and the NA of pandas, whose comparison with itself is no boolean."""
+    """Recognise None, NaN, and the NA of pandas, whose comparison with itself is not a boolean."""
     same: object = cell == cell
     return cell is None or not isinstance(same, (bool, np.bool_)) or not same

@@ -1,6 +1,6 @@
-r"""Symmetric noise, of real numbers and of integers: densities, moments in closed form, and draws.
+r"""Symmetric noise, real or integer: densities, moments in closed form, and draws.
 
-Every kind falls by a constant factor over each period, so that its sums and integrals are those of one period times a
+Every density falls by a constant factor over each period, so its sums and integrals are those of one period times a
 geometric sum. Every formula here is a sum of positive terms: no digits are lost at small or at large epsilon.
 """
 
@@ -26,7 +26,7 @@ Drawn = Sequence[int] | Floats
 
 
 class Noise(ABC):
-    """A distribution around 0 that is the same on both sides."""
+    """Distribution that is symmetric about 0."""
 
     @property
     def atom(self) -> float:
@@ -44,7 +44,7 @@ class Noise(ABC):
 
     @abstractmethod
     def density(self, distances: Floats) -> Floats:
-        """Compute the density, or of integers the probability, at each distance."""
+        """Compute the density, or for integers the probability, at each distance."""
 
     @abstractmethod
     def between(self, low: Floats, high: Floats) -> Floats:
@@ -55,8 +55,8 @@ class Noise(ABC):
         """Compute ``E[min(Z+, t)]`` and ``E[min(Z+, t)**2]`` for ``t >= 0``."""
 
     def mass(self, low: Floats, high: Floats) -> Floats:
-        """Compute the probability between two numbers, ``low < high``, of integers between halves of odd integers."""
-        # By symmetry intervals below 0 are those above it, and one around 0 has two parts and the atom.
+        """Compute the probability between ``low < high``, which are halves of odd integers for noise in integers."""
+        # Reflect intervals below 0. An interval around 0 has two parts and the atom.
         mirrored = high <= 0
         low, high = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
         around = low < 0
@@ -96,7 +96,7 @@ class LaplaceNoise(Noise):
 
 
 class _Stairs(Noise):
-    """Two levels on each stair of a given length, the upper one first. Each stair is lower by one factor.
+    """Noise with two levels on each stair of a given length, the upper one first. Successive stairs have one ratio.
 
     Subclasses define how distances are measured: by length or by counting positive integers.
     """
@@ -121,11 +121,11 @@ class _Stairs(Noise):
 
     @abstractmethod
     def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
-        """Sum ``s`` and ``s**2`` from 0 to the reach, for a density of some level."""
+        """Integrate or sum ``s`` and ``s**2`` from 0 to the reach, times a level of the density."""
 
     @property
     def jump(self) -> float:
-        """The upper level of a stair as it is measured."""
+        """Length of the upper level of a stair, in the measure of the distances."""
         return self.upper
 
     @property
@@ -135,7 +135,7 @@ class _Stairs(Noise):
 
     @property
     def variance(self) -> float:
-        # Both sides. A stair contributes its own moments and, i stairs away, i times its length: geometric series in i.
+        # Both sides. Stair i contributes the moments of the first one, shifted by i lengths: geometric series in i.
         first, second = (float(value) for value in self._on_a_stair(np.array(self.length)))
         fall = -math.expm1(-self.rate)
         return 2 * (second / fall + 2 * self.length * first / math.expm1(self.rate) / fall)
@@ -161,7 +161,7 @@ class _Stairs(Noise):
         return share
 
     def cap_moments(self, reach: Floats) -> tuple[Floats, Floats]:
-        # Whole stairs, each lower than the one before by one factor, and the part of one that is left.
+        # Whole stairs, each lower than the one before by one factor, and the part of a last one.
         whole = np.floor(reach / self.length)
         rest = reach - whole * self.length
         counted, weighted = _geometric_sum(whole, self.rate), _weighted_sum(whole, self.rate)
@@ -179,7 +179,7 @@ class _Stairs(Noise):
 
     def _on_a_stair(self, reach: Floats) -> tuple[Floats, Floats]:
         """Compute :meth:`cap_moments` for a reach of at most one stair."""
-        # Beyond the reach min(Z+, t) is the reach itself, with the mass of the rest of the stair and of all later ones.
+        # Beyond the reach min(Z+, t) is the reach, with the mass of the rest of the stair and of all later ones.
         tail = self._level(reach, self.length) + self._level(0.0, self.length) / math.expm1(self.rate)
         # The lower level everywhere, and the excess of the upper one.
         lower = self.sums(reach, self.height * self.factor)
@@ -205,7 +205,7 @@ class ContinuousStaircase(_Stairs):
         return -math.expm1(-self.rate) / (2 * self.length * (self.gamma + self.factor * (1 - self.gamma)))
 
     def draw(self, count: int, source: EntropySource) -> Floats:
-        """Draw a sign, a stair, a place on a level, and which level ([GV14], Algorithm 1)."""
+        """Draw a sign, a stair, a level, and a position on it ([GV14], Algorithm 1)."""
         signs = _draw_signs(source, count)
         # A geometric number, as the whole part of an exponential one.
         stair = np.floor(-np.log(draw_uniforms(source, count)) / self.rate)
@@ -237,7 +237,7 @@ class LatticeStaircase(_Stairs):
 
     @property
     def jump(self) -> float:
-        """A number of positive integers, whose first stair ends with the first integer of the second."""
+        """Positive integers of a stair on the upper level. Counted from 1, a stair ends with the next one's first."""
         return self.rise - 1
 
     @property
@@ -264,19 +264,19 @@ class LatticeStaircase(_Stairs):
 
 
 def best_gamma(epsilon: float) -> float:
-    r"""Compute the share of the upper level that makes the variance of the staircase least.
+    r"""Compute the share of the upper level that minimises the variance of the staircase.
 
     .. math:: \gamma = \frac{(b (1 + b) / 2)^{1/3} - b}{1 - b}, \qquad b = e^{-\varepsilon}
 
     It is below 1/2, its limit at 0, and about ``exp(-epsilon / 3) / 2**(1 / 3)`` at large epsilon. [GV14] prints the
-    same in a form that subtracts near numbers.
+    same in a form that loses digits by cancellation.
     """
     fall = -math.expm1(-epsilon)
     return math.exp(-epsilon) * math.expm1((2 * epsilon + math.log1p(-fall / 2)) / 3) / fall
 
 
 def best_rise(epsilon: float, length: int) -> int:
-    r"""Compute the number of integers on the upper level that makes the variance of the discrete staircase least.
+    r"""Compute the number of integers on the upper level that minimises the variance of the discrete staircase.
 
     Raising the integer :math:`r` of every stair to the upper level adds mass whose mean square is
     :math:`(1 - e^{-\varepsilon}) \sum_j e^{-j \varepsilon} (r + j D)^2`, and the new variance is a mean of that and of
@@ -316,7 +316,7 @@ def _geometric_sum(count: Floats, rate: float) -> Floats:
 
 def _weighted_sum(count: Floats, rate: float) -> Floats:
     """Sum ``i * exp(-rate * i)`` over ``0 <= i < count``."""
-    # The geometric sum times 1 / (exp(x) - 1) - n / (exp(n x) - 1), whose poles at 0 cancel and are taken out.
+    # The geometric sum times 1 / (exp(x) - 1) - n / (exp(n x) - 1), whose poles at 0 cancel and are removed.
     mean = _without_pole(np.array(rate)) - count * _without_pole(rate * count)
     return _geometric_sum(count, rate) * mean
 

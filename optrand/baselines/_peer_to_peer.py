@@ -1,9 +1,9 @@
-r"""Labels that peers exchange without a server ([E22], Algorithm 2), how private that is, and the bounds of [E22].
+r"""Labels that peers exchange without a server ([E22], Algorithm 2), their privacy, and the bounds of [E22].
 
 In a cluster of `n` users the label of one is 0 or 1, and `ones` of the others have the label 1. Every label is flipped
 once, with probability :math:`\alpha`. Let :math:`Z` be the number of ones afterwards. Each user copies the flipped
 label of a user drawn uniformly, and sends the copy to the learner with probability :math:`\theta`. So the number of
-copies is :math:`T \sim \mathrm{Bin}(n, \theta)` whatever the labels are, and the number of ones among them
+copies is :math:`T \sim \mathrm{Bin}(n, \theta)` whatever the labels, and the number of ones among them
 
 .. math:: J \mid T, Z \sim \mathrm{Bin}(T, Z / n), \qquad
           Z \sim \mathrm{Bin}(\mathtt{ones}, 1 - \alpha) + \mathrm{Bin}(n - 1 - \mathtt{ones}, \alpha) + \text{the one
@@ -41,10 +41,10 @@ LEAST_DELTA = 1e-25
 
 @dataclass(frozen=True)
 class Sums:
-    """Where the sums of :class:`PeerPair` are cut, how many terms are taken together, and how many pairs are tried."""
+    """Limits of the sums of :class:`PeerPair`: omitted mass, terms per block, and pairs."""
 
     omitted: float = 1e-29  # upper bound of the mass that the sums for one pair omit
-    rows: int = 64  # binomials that are tabulated at a time, over the numbers of ones that count for them
+    rows: int = 64  # binomials that are tabulated at a time, each without negligible numbers of ones
     single: int = 128  # numbers of copies up to which they are summed one by one
     exhaustive: int = 128  # cluster size up to which every number of ones among the other users is tried
     # Cuts of larger sums over the number of copies, in standard deviations from its mean.
@@ -56,7 +56,7 @@ SUMS = Sums()
 
 @dataclass(frozen=True, eq=False)
 class PeerPair:
-    """Distributions of a learner's view of one cluster, if a user's label is 0 and if it is 1."""
+    """Distributions of a learner's view of one cluster, for a user's label 0 and for the label 1."""
 
     numbers: tuple[int, ...]  # of copies, increasing
     masses: Floats  # probability that the number of copies is at most each number and above the one before it
@@ -64,7 +64,7 @@ class PeerPair:
 
     @classmethod
     def of(cls, size: int, flip: float, rate: float, *, ones: int) -> PeerPair:
-        """Sum over the flips of all users, of whom `ones` others have the label 1.
+        """Sum over the flips of all users, with `ones` labels 1 among the others.
 
         `flip` is at most 1/2, and `rate` the probability that a copy is sent to the learner. Each factor of the sums
         is cut about 12 standard deviations from its mean, so that the cost is ``O(size)`` for each of at most 128
@@ -81,10 +81,10 @@ class PeerPair:
         return cls(tuple(edges.tolist()), masses, laws)
 
     def delta(self, epsilon: float) -> tuple[float, float]:
-        """Enclose the least delta between two numbers, for the worse of both directions.
+        """Enclose the least delta for both directions between two numbers.
 
-        Fewer copies are a function of more copies, so that delta grows with their number: of numbers taken together the
-        largest bounds delta from above, and the largest of the numbers before from below.
+        Fewer copies are a function of more copies, so that delta grows with their number. In a block of numbers the
+        largest bounds delta from above, and the largest of the block before from below.
         """
         # Hockey-stick divergences in both directions, for each number of copies.
         ratio = math.exp(epsilon)
@@ -137,12 +137,12 @@ def _binomial(n: int, p: float) -> tuple[int, Floats]:
     start, stop = max(0, math.floor(n * p) - half), min(n, math.ceil(n * p) + half)
     j = np.arange(start, stop + 1)
     mass: Floats = np.exp(_log_choose(n, j) + xlogy(j, p) + xlog1py(n - j, -p))
-    # All of the mass is here, so that dividing by its sum removes an error of the logarithms of factorials.
+    # Dividing by the sum of the mass, which is 1, removes errors of the logarithms of factorials.
     return start, mass / mass.sum()
 
 
 def _edges(start: int, copies: Floats, size: int, rate: float) -> NDArray[np.int64]:
-    """Choose numbers of copies, each of which stands for itself and those before it."""
+    """Choose numbers of copies, each of which represents itself and those before it."""
     last = start + copies.size - 1
     if copies.size <= SUMS.single:
         return np.arange(start, last + 1)
@@ -163,7 +163,7 @@ def _laws(t: int, size: int, flip: float, flipped: tuple[int, Floats]) -> tuple[
     for at in range(0, shares.size, SUMS.rows):
         part = shares[at : at + SUMS.rows]
         j = np.arange(max(begin, math.floor(t * part[0]) - half), min(end, math.ceil(t * part[-1]) + half) + 1)
-        # A share of 0 or 1 has a logarithm for which only zero ones, or only ones, keep a mass above 1e-300.
+        # A share of 0 or 1 has a finite logarithm with which all other numbers of ones have a mass below 1e-300.
         some, none = (np.log(np.maximum(x, 1e-300)) for x in (part, 1 - part))
         table = np.outer(some, j)
         table += np.outer(none, t - j)
@@ -195,12 +195,12 @@ class PeerPrivacy:
 
 @dataclass(frozen=True, eq=False)
 class PeerRelease:
-    """Labels that reach the learner, and the users that sent them.
+    """Labels that reach the learner, and the users who sent them.
 
     Attributes
     ----------
     rows : (m,) array of int
-        The users that sent a label, increasing.
+        The users who sent a label, increasing.
     labels : (m,) array of int
         The label that each of them sent: the flipped label of some user of their cluster.
     """
@@ -272,16 +272,16 @@ class PeerToPeer:
         """Rational upper bound of a finite :attr:`epsilon`, at most 1e-58 above it, for privacy accounts."""
         rarer = min(Fraction(self.flip), 1 - Fraction(self.flip))
         if not rarer:
-            raise InvalidInput("labels that are never flipped, or always, are not private: take a rate between")
+            raise InvalidInput("labels that are never flipped, or always, are not private: use a flip between 0 and 1")
         return log_bracket((1 - rarer) / rarer)[1]
 
     @property
     def channel(self) -> LabelRandomization:
-        """The flip: a fair coin in place of the label, with probability 2 alpha."""
+        """The flip, as a fair coin in place of the label with probability 2 alpha."""
         return LabelRandomization((Fraction(1, 2), Fraction(1, 2)), 2 * Fraction(self.flip))
 
     def likelihood(self, sent: ArrayLike) -> Floats:
-        """Return the probability of each label that was sent under both labels of the user it was copied from."""
+        """Return the probability of each sent label under both labels of the user from whom it was copied."""
         return self.channel.likelihood(sent)
 
     def loss_weights(self, sent: ArrayLike) -> Floats:
@@ -296,7 +296,7 @@ class PeerToPeer:
         return float_above(abs(1 - 2 * Fraction(self.flip)) / check_integer(size, "the size of a cluster", 1))
 
     def delta(self, epsilon: float, size: int) -> PeerPrivacy:
-        """Compute the delta at an epsilon in a cluster of some size, rounded up, for the worst labels of others."""
+        """Compute the delta at an epsilon in a cluster, rounded up, for the worst labels of the other users."""
         budget = check_epsilon(epsilon)
         delta, ones, exhaustive = self._worst(size, lambda pair, _: pair.delta(budget)[1])
         return PeerPrivacy(budget, delta, ones, exhaustive)
@@ -305,7 +305,7 @@ class PeerToPeer:
         """Compute the epsilon at a delta from 1e-25 to below 1, for the worst labels of the other users.
 
         It is rounded up, by at most 1e-9. A table is as private as the worst of its clusters, so compute this for each
-        size that occurs. At a smaller delta take the pure :attr:`epsilon`.
+        size that occurs. For a delta below 1e-25 use the pure :attr:`epsilon`.
 
         Examples
         --------
@@ -316,14 +316,14 @@ class PeerToPeer:
         if not LEAST_DELTA <= target < 1:
             raise InvalidInput(
                 f"delta is {target:g}, expected at least {LEAST_DELTA:g} and below 1: at a smaller delta "
-                "take the pure epsilon of the flips"
+                "use the pure epsilon of the flips"
             )
         # The pure epsilon needs no delta. The sums would consist of rounding errors there.
         epsilon, ones, exhaustive = self._worst(size, lambda pair, least: pair.epsilon(target, self.epsilon, least))
         return PeerPrivacy(epsilon, target, ones, exhaustive)
 
     def _worst(self, size: int, measure: Callable[[PeerPair, float], float]) -> tuple[float, int, bool]:
-        """Maximise a measure over the labels of others. It may return the number it is given in place of a smaller."""
+        """Maximise a measure over the labels of others. A result below its second argument may be replaced by that."""
         n = check_integer(size, "the size of a cluster", 1)
         flip = min(self.flip, 1 - self.flip)
 
@@ -339,7 +339,7 @@ class PeerToPeer:
                 if (found := at(ones, worst)) > worst:
                     best, worst = ones, found
             return worst, best, True
-        # A heuristic for larger clusters: bracket the largest value by powers of two, and search between, as if there
+        # A heuristic for larger clusters: bracket the largest value by powers of two, and search between as if there
         # were one peak.
         tried = [0, *(1 << bit for bit in range(half.bit_length()) if 1 << bit <= half), half]
         place = max(range(len(tried)), key=lambda position: at(tried[position]))
@@ -369,7 +369,7 @@ class PeerToPeer:
         array = groups.check_labels(labels, 2)
         words = SystemEntropy() if source is None else source
         flipped = array ^ self._coins(self.flip, groups.n, words)
-        # Users cluster by cluster: a copy is that of a uniform place within the own cluster.
+        # Users are sorted by cluster, so a copy comes from a uniform position within the own cluster.
         members = np.argsort(groups.index, kind="stable")
         starts = np.concatenate(([0], np.cumsum(groups.sizes)[:-1]))
         chosen = draw_integers(groups.sizes[groups.index].astype(np.int64), words)
@@ -383,7 +383,7 @@ class PeerToPeer:
 
 
 def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
-    r"""Compute the epsilon of [E22], Lemma 9, at a delta; infinite if its hypotheses do not hold.
+    r"""Compute the epsilon of [E22], Lemma 9, at a delta, infinite if its hypotheses do not hold.
 
     .. math:: \epsilon = \theta \log\Big(e + \frac{3}{s\alpha}\Big) + \sqrt\theta\, \xi \log\Big(1 +
               \frac{3}{\sqrt{s\alpha}}\Big), \qquad
@@ -415,14 +415,14 @@ def lemma9_at(mechanism: PeerToPeer, xi: float, size: int) -> tuple[float, float
 
 
 def theorem3(mechanism: PeerToPeer, size: int) -> float:
-    r"""Compute the epsilon of [E22], Theorem 3, with the constants of its proof; infinite without its hypotheses.
+    r"""Compute the epsilon of [E22], Theorem 3, with the constants of its proof, infinite without its hypotheses.
 
-    Lemma 9 at :math:`\xi = 4 \sqrt{\log s}`, which gives :math:`\delta \leq 1/s^2`.
+    It is Lemma 9 at :math:`\xi = 4 \sqrt{\log s}`, for which :math:`\delta \leq 1/s^2`.
 
     Notes
     -----
-    The theorem takes :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s} \leq 1/2`, which takes more than 10,000
-    users even at :math:`\theta = 1`. A larger flip, up to 1/2, serves its proof as well.
+    The theorem has :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s} \leq 1/2`, which needs more than 10,000
+    users even at :math:`\theta = 1`. Its proof also holds for a larger flip, up to 1/2.
     """
     s = check_integer(size, "the size of a cluster", 2)
     if not theorem3_flip(s, mechanism.rate) <= mechanism.flip <= 1 / 2:

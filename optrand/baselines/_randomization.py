@@ -1,4 +1,4 @@
-"""A label that is sometimes replaced by a draw from a known distribution, and the loss that undoes it on average."""
+"""Labels that are sometimes replaced by draws from a known distribution, and the loss that is right on average."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from optrand.sampling._entropy import EntropySource
 
 @dataclass(frozen=True)
 class LabelRandomization(Record):
-    r"""Keep a label with probability :math:`1 - \lambda`, otherwise draw one from a distribution `q`.
+    r"""Randomizer that keeps a label with probability :math:`1 - \lambda`, and else draws one from a distribution `q`.
 
     .. math:: Q[y', y] = \Pr[\tilde y = y' | y] = (1 - \lambda) 1[y' = y] + \lambda q_{y'}, \qquad
               Q^{-1} = \frac{I - \lambda q 1^T}{1 - \lambda}
@@ -68,7 +68,7 @@ class LabelRandomization(Record):
 
     @property
     def k(self) -> int:
-        """The number of labels."""
+        """Number of labels."""
         return len(self.distribution)
 
     @cached_property
@@ -79,17 +79,17 @@ class LabelRandomization(Record):
 
     @cached_property
     def inverse(self) -> Floats:
-        """The inverse of :attr:`matrix`, unless resampling is 1, or so near to it that the entries are no floats."""
+        """Inverse of :attr:`matrix`. InvalidInput is raised if resampling is 1, or nearly, as entries leave floats."""
         kept = 1 - self.resampling
         if kept == 0:
             raise InvalidInput(
                 "the label-randomization matrix is singular since resampling is 1: no label is kept, so nothing can "
-                "be undone, take a resampling probability (or a bias_correction) below 1"
+                "be corrected, use a resampling probability (or a bias_correction) below 1"
             )
         if 1 / kept > sys.float_info.max:
             raise InvalidInput(
                 "the inverse of the label-randomization matrix leaves the range of floats since resampling is less "
-                "than 1e-308 short of 1: take a smaller resampling probability (or bias_correction)"
+                "than 1e-308 short of 1: use a smaller resampling probability (or bias_correction)"
             )
         drawn = np.array([float(self.resampling * q / kept) for q in self.distribution])
         return frozen(np.eye(self.k) * float(1 / kept) - drawn[:, np.newaxis])
@@ -111,7 +111,7 @@ class LabelRandomization(Record):
     def table(self) -> Table:
         """The channel in exact integers, without labels that never occur."""
         drawn = [self.resampling * q for q in self.distribution]
-        # One common denominator makes the table one of integers.
+        # With a common denominator the table consists of integers.
         scale = math.lcm(self.resampling.denominator, *(share.denominator for share in drawn))
         weights = np.tile(np.array([int(share * scale) for share in drawn], dtype=object), (self.k, 1))
         weights[np.diag_indices(self.k)] += int((1 - self.resampling) * scale)
@@ -153,7 +153,7 @@ class LabelRandomization(Record):
 
 
 class UniformRR(LabelRandomization):
-    r"""Randomized response on `k` labels ([E22], Corollary 1): the cluster mechanism that learns nothing.
+    r"""Randomized response on `k` labels ([E22], Corollary 1), the cluster mechanism that learns nothing.
 
     .. math:: \lambda = \frac{k}{k - 1 + e^\epsilon}, \qquad \tilde q(y | c) = \frac{1}{k}, \qquad
               \Pr[\tilde y = y] = \frac{e^\epsilon}{e^\epsilon + k - 1}

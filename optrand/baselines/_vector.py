@@ -56,17 +56,17 @@ class OneHot(Record, ABC):
     @property
     @abstractmethod
     def _noise(self) -> tuple[Fraction | float, Fraction | float]:
-        """Bias of a coordinate that is 0, of which one that is 1 has the opposite, and the variance of both."""
+        """Bias of a coordinate 0, which is minus that of a coordinate 1, and the variance of both."""
 
     @property
     def means(self) -> tuple[Fraction | float, Fraction | float]:
-        """Mean of a coordinate that is 0, and of one that is 1."""
+        """Means of a coordinate 0 and of a coordinate 1."""
         bias, _ = self._noise
         return bias, 1 - bias
 
     @property
     def variance(self) -> float:
-        """Variance of one debiased coordinate, whatever the label. A mean of `n` has an `n`-th of it."""
+        """Variance of one debiased coordinate, whatever the label. A mean of `n` has 1 / `n` of it."""
         bias, variance = self._noise
         return float(variance / (1 - 2 * bias) ** 2)
 
@@ -88,7 +88,7 @@ class OneHot(Record, ABC):
     def likelihood(self, drawn: ArrayLike) -> Floats:
         """Return the probability of each vector, of shape (..., k), under every class, up to a factor per vector.
 
-        It is ``exp(epsilon * o_c)`` with ``o_c`` clipped to ``[0, 1]``: noise beyond either end says nothing more.
+        It is ``exp(epsilon * o_c)`` with ``o_c`` clipped to ``[0, 1]``, as noise beyond either end has no information.
         """
         inside = np.clip(self._check_drawn(drawn).astype(np.float64), 0, 1)
         return np.exp((inside - 1) * self.epsilon)
@@ -113,14 +113,14 @@ class OneHot(Record, ABC):
         return self.estimate(self._check_drawn(drawn))
 
     def estimate(self, coordinates: Floats) -> Floats:
-        """Solve for the coordinates whose means, over the noise, these are."""
+        """Solve for the coordinates with these means over the noise."""
         low, high = self.means
         return (coordinates - float(low)) / float(high - low)
 
     def loss_weights(self, drawn: ArrayLike) -> Floats:
         """Return weights of losses, one per class: debiased vectors, projected to the vectors of sum 1.
 
-        Their expectation lies there, so that they stay unbiased, and the variance does not rise.
+        Their expectation has sum 1, so they stay unbiased, and the variance does not rise.
         """
         estimates = self.debias(drawn)
         weights: Floats = estimates + (1 - estimates.sum(axis=-1, keepdims=True)) / self.k
@@ -144,7 +144,7 @@ class OneHot(Record, ABC):
 class UnaryBits(OneHot):
     r"""The bits of a one-hot vector, each flipped on its own with probability ``1 / (1 + r)``.
 
-    .. math:: \Pr[Z_j = 1 \mid y] = \frac{r}{1 + r} \;\; (j = y), \qquad \frac{1}{1 + r} \;\; (j \neq y),
+    .. math:: \Pr[Z_j = 1 \mid y] = \frac{r}{1 + r} \quad (j = y), \qquad \frac{1}{1 + r} \quad (j \neq y),
               \qquad r \leq e^{\epsilon / 2}
 
     Notes
@@ -160,7 +160,7 @@ class UnaryBits(OneHot):
     variance ``r / (r - 1)**2 = 1 / (4 sinh(epsilon / 4)**2)`` is the same for every bit and every label: half of
     ALIBI's ``8 / epsilon**2``, or less.
 
-    Cost ``O(k)`` a label: about five nanoseconds a bit, an eighth of an octet of memory.
+    Cost ``O(k)`` per label: about five nanoseconds per bit, an eighth of an octet of memory.
 
     Examples
     --------
@@ -180,7 +180,7 @@ class UnaryBits(OneHot):
 
     @property
     def odds(self) -> Fraction:
-        """The rational ``r``: how much likelier each bit is right than flipped."""
+        """The rational ``r``, the ratio of the probabilities that a bit is right and that it is flipped."""
         return privacy_ratio(divide_budget(self.epsilon, 2))
 
     @property
@@ -203,14 +203,14 @@ class UnaryBits(OneHot):
         return self.flip, self.flip * (1 - self.flip)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Octets:
-        """Draw a vector of `k` bits for every label. Values have any shape, and the bits an axis of length k more.
+        """Draw a vector of `k` bits for every label. Values have any shape, and the bits one more axis, of length k.
 
-        Values that are no classes raise :class:`InvalidInput`, which does not reveal which, or how many.
+        Values that are not classes raise :class:`InvalidInput`, which does not reveal which, or how many.
         """
         return self.unpack(self.sample_packed(values, source=source))
 
     def sample_packed(self, values: ArrayLike, *, source: EntropySource | None = None) -> Octets:
-        """Draw bits packed eight to an octet, as :func:`numpy.packbits` lays them out. The last octet ends in zeros.
+        """Draw bits packed eight to an octet in the order of :func:`numpy.packbits`. The last octet ends in zeros.
 
         Examples
         --------
@@ -284,13 +284,13 @@ class Alibi(OneHot):
     *Privacy.* Two one-hot vectors are 2 apart in the sum of absolute differences, so the densities of any ``o`` under
     two labels have a ratio of at most ``exp(2 / lambda)``, attained if ``o_y >= 1`` and ``o_y' <= 0``. This holds for
     real numbers: *the noise is drawn in floats*, whose last bits may reveal labels, so this is a baseline to compare
-    with and not to release. :class:`UnaryBits` is exact, costs less, and has half the variance or less.
+    with and not to release. :class:`UnaryBits` is exact, costs less than this, and has half the variance or less.
 
-    *Soft label* ([Z25], eq. 29). Of ``f(c) = -sum_k abs(o_k - [k = c])`` all but two terms are common to every class:
+    *Soft label* ([Z25], eq. 29). In ``f(c) = -sum_k abs(o_k - [k = c])`` only two terms depend on the class:
     ``f(c) = abs(o_c) - abs(o_c - 1) + const``, and ``abs(x) - abs(x - 1)`` is ``2 x - 1`` clipped to ``[-1, 1]``. So it
     takes ``O(k)`` time, and noise beyond ``[0, 1]`` changes nothing.
 
-    Cost ``O(k)`` time and memory a label.
+    Cost ``O(k)`` time and memory per label.
 
     Examples
     --------
@@ -338,7 +338,7 @@ class LatticeAlibi(OneHot):
     Parameters
     ----------
     steps : int
-        The `m` of the lattice, from 1 to 256.
+        Steps `m` of the lattice between 0 and 1, from 1 to 256.
 
     Notes
     -----
@@ -366,7 +366,7 @@ class LatticeAlibi(OneHot):
 
     @property
     def step_ratio(self) -> Fraction:
-        """The rational ``R``: how much likelier one step less of noise is."""
+        """The rational ``R``, the ratio of the probabilities of a noise and of one that is larger by a step."""
         return privacy_ratio(divide_budget(self.epsilon, 2 * self.steps))
 
     @cached_property
@@ -398,7 +398,7 @@ class LatticeAlibi(OneHot):
     def _check_drawn(self, drawn: ArrayLike) -> NDArray[Any]:
         given = super()._check_drawn(drawn)
         if not np.isin(given, self.coordinate.outputs).all():
-            raise InvalidInput(f"noisy vectors hold entries that are no multiples of 1/{self.steps} from 0 to 1")
+            raise InvalidInput(f"noisy vectors hold entries that are not multiples of 1/{self.steps} from 0 to 1")
         return given
 
     @property
@@ -411,7 +411,7 @@ def octets(source: EntropySource, count: int) -> Octets:
     """Draw `count` uniform octets from the words of a source, of any width. Drop the rest of the last word."""
     width = check_width(source)
     words = check_words(source, -(-8 * count // width))
-    # A fixed order of bytes, so that a seed means the same on every machine.
+    # A fixed order of bytes, so that a seed has the same draws on every machine.
     drawn = words.astype("<u8", copy=False).view(np.uint8)
     if width < MAX_WIDTH:
         bits = np.unpackbits(drawn.reshape(-1, 8), axis=1, count=width, bitorder="little")
@@ -422,7 +422,7 @@ def octets(source: EntropySource, count: int) -> Octets:
 def coins(probability: Fraction, count: int, source: EntropySource) -> Octets:
     """Draw `count` octets of eight independent coins: each bit is 1 with exactly the given probability, below 1.
 
-    A coin shows heads where a uniform number in ``[0, 1)`` lies below the probability `q`: at the first binary digit in
+    A coin shows heads if a uniform number in ``[0, 1)`` lies below the probability `q`: at the first binary digit in
     which the two differ, the number must have the 0. The digits of `q` come from long division in integers. An octet is
     open after ``t`` rounds with probability ``1 - (1 - 2**-t)**8``, whose sum over ``t`` is 4.4: the mean number of
     random octets for eight coins.

@@ -1,4 +1,4 @@
-"""Estimates from a release: means, histograms, and losses to train with.
+"""Estimates from a release: means, histograms, and losses for training.
 
 All are post-processing of the outputs and of the :class:`~optrand.Mechanism` that drew them, and cost no privacy.
 """

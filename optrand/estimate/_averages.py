@@ -1,4 +1,4 @@
-r"""Mean of the labels behind a release, or of any function of them, as an estimate with intervals.
+r"""Estimates with intervals of the mean of the labels behind a release, or of any function of them.
 
 Intervals are approximate, or bounds that hold at any size.
 
@@ -29,7 +29,7 @@ from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._released import Released, mechanism_of, split_by_mechanism
 
 Tallied = tuple[Mechanism, NDArray[np.intp]]
-"""Mechanism of a release, or of some of its groups, and how often it drew each of its outputs."""
+"""Mechanism of a release, or of some of its groups, and its number of draws of each output."""
 
 UNBIASED = 1e-9
 """Largest share of the labels' range that counts as a rounded zero bias, as for certificates."""
@@ -46,9 +46,9 @@ class Spread:
     variance : float
         Estimate of the mean of their variances.
     sample_variance : float
-        Their sample variance, whose expectation is no smaller.
+        Their sample variance, whose expectation is at least that mean.
     width : float
-        Width of a range that holds all of them for sure.
+        Width of a range that certainly holds all of them.
     """
 
     size: int
@@ -62,7 +62,7 @@ IntervalMethod = Callable[[Spread, float], float]
 
 
 def normal(spread: Spread, confidence: float) -> float:
-    """Compute the half-width by the central limit theorem, with Student's quantiles: optimistic for few rows.
+    """Compute the half-width by the central limit theorem, with Student's quantiles. It is optimistic for few rows.
 
     If the outputs are skewed, as at small epsilon, a few hundred rows are not enough.
 
@@ -78,7 +78,7 @@ def normal(spread: Spread, confidence: float) -> float:
 
 
 def hoeffding(spread: Spread, confidence: float) -> float:
-    r"""Compute the half-width by Hoeffding's bound ([H63]): it holds at any number of rows, whatever the labels.
+    r"""Compute the half-width by Hoeffding's bound ([H63]), which holds for any number of rows and any labels.
 
     .. math:: \mathrm{width} \sqrt{\ln(2 / \delta) / 2 N}, \qquad \delta = 1 - \mathrm{confidence}.
 
@@ -94,14 +94,14 @@ def hoeffding(spread: Spread, confidence: float) -> float:
 
 
 def empirical_bernstein(spread: Spread, confidence: float) -> float:
-    r"""Compute the half-width by the empirical Bernstein bound ([MP09]): valid at any size, narrow at small variance.
+    r"""Compute the half-width by the empirical Bernstein bound ([MP09]), valid at any size, narrow at small variance.
 
     .. math:: \sqrt{2 V \ln(4 / \delta) / N} + \mathrm{width} \cdot 7 \ln(4 / \delta) / 3 (N - 1),
               \qquad \delta = 1 - \mathrm{confidence},
 
     with the sample variance ``V``. Each side holds with probability :math:`1 - \delta / 2`. Stated for values of one
     distribution, it holds for independent ones: Bennett's inequality then has the mean of their variances, and the
-    expectation of ``V`` is no smaller.
+    expectation of ``V`` is at least that.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class Estimate:
     noise_variance : float
         Variance of the noise alone, averaged over the rows.
     low, high : float
-        Ends of a range that holds each of those numbers for sure.
+        Ends of a range that certainly holds each of those numbers.
     bias : float
         Upper bound of the bias of `value`. Intervals are widened by it.
 
@@ -183,7 +183,7 @@ class Estimate:
         confidence : float
             Between 0 and 1.
         method : IntervalMethod
-            :func:`normal`; or :func:`hoeffding` or :func:`empirical_bernstein`, which keep the confidence at any size.
+            :func:`normal`, or :func:`hoeffding` or :func:`empirical_bernstein`, which keep the confidence at any size.
         """
         return self._around(self.sample_variance, confidence, method)
 
@@ -201,9 +201,9 @@ class Estimate:
 
 
 def output_numbers(released: ArrayLike, mechanism: Mechanism | Released) -> NDArray[np.intp]:
-    """Look up released values among the mechanism's outputs. Return indices in an array of the same shape.
+    """Return the indices of released values among the mechanism's outputs, in an array of the same shape.
 
-    They are rows of :func:`optrand.estimate.loss_weights`, for instance.
+    They index rows of :func:`optrand.estimate.loss_weights`, for instance.
 
     Raises
     ------
@@ -226,7 +226,7 @@ def output_numbers(released: ArrayLike, mechanism: Mechanism | Released) -> NDAr
     strangers = int((mechanism.outputs[numbers] != values).sum())
     if strangers:
         raise InvalidInput(
-            f"{strangers} of {values.size} released values are no outputs of the mechanism: pass the values that this "
+            f"{strangers} of {values.size} released values are not outputs of the mechanism: pass the values that this "
             "mechanism drew, not rounded (a column read as 32-bit floats is)"
         )
     return numbers
@@ -269,7 +269,7 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = 
 
     .. math:: N^{-1} \sum_j v_j^2 - u(v_j), \qquad E[u(v) \mid y] = y^2,
 
-    with ``u`` of :func:`optrand.estimate.unbiased_values`. It is kept between the least and the largest variance of a
+    with ``u`` from :func:`optrand.estimate.unbiased_values`. It is clipped to the least and the largest variance of a
     label. For a singular mechanism there is no ``u``: the smaller of the sample variance and the largest variance of a
     label is used, and intervals are only too wide. In a release by groups the variances are those of the rows' own
     mechanisms: the noise of a group is independent of that of all others.
@@ -295,11 +295,11 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = 
 
 
 def _unbiased_part(mechanism: Mechanism, tallies: NDArray[np.intp]) -> _Part:
-    """Take released values as estimates of the labels. Raise if they are biased."""
+    """Use released values as estimates of the labels. Raise InvalidInput if they are biased."""
     bias, reach = mechanism.bias, float(np.ptp(mechanism.labels))
     if bias > UNBIASED * (reach or 1.0):
         raise InvalidInput(
-            f"the mechanism is biased by up to {bias:.6g}, so the mean of released values is no estimate: "
+            f"the mechanism is biased by up to {bias:.6g}, so the mean of released values is not an estimate: "
             "use average(released, mechanism, labels), which undoes the bias, or release with an unbiased mechanism"
         )
     try:
@@ -330,9 +330,9 @@ def average(
     mechanism : Mechanism or ReleaseRecord
         Its table must not be singular.
     function : (k,) array
-        One number for each label: the labels' squares, say, or 1 for those in a class and 0 for the others.
+        One number for each label, such as the labels' squares, or 1 for those in a class and 0 for the others.
     prior : (k,) array, optional
-        Prior under which the variance is minimised; by default that of the mechanism's problem.
+        Prior under which the variance is minimised, by default that of the mechanism's problem.
     groups : array or frame, optional
         As for :func:`mean`.
 
@@ -343,8 +343,8 @@ def average(
 
     Notes
     -----
-    The mean of :func:`optrand.estimate.unbiased_values`. These have the least variance of all unbiased values, so even
-    for the labels themselves this may be more precise than :func:`mean` if outputs outnumber labels.
+    It is the mean of :func:`optrand.estimate.unbiased_values`, which have the least variance of all unbiased values, so
+    even for the labels themselves it may be more precise than :func:`mean` if outputs outnumber labels.
 
     Examples
     --------
@@ -379,10 +379,10 @@ def average(
 class _Part(NamedTuple):
     """Unbiased values of the outputs of one mechanism."""
 
-    tallies: NDArray[np.intp]  # (n,): how often each was drawn
+    tallies: NDArray[np.intp]  # (n,): number of draws of each
     values: Floats  # (n,)
     noise: float  # mean variance of their noise
-    bias: float  # largest remaining one
+    bias: float  # upper bound of the remaining bias
 
 
 def _estimate(parts: Sequence[_Part]) -> Estimate:
@@ -409,6 +409,6 @@ def _noise_variance(debiasing: Debiasing, tallies: NDArray[np.intp], values: Flo
     """Estimate the mean over the rows of the variance of `values`, whose expectation is `function`, given the label."""
     # Subtract the middle, so that a function with large values loses no digits.
     middle = float(function.mean())
-    # An unbiased value of the squared function: no label need be known.
+    # Unbiased values of the squared function, since the labels are not known.
     squares = tallies @ debiasing.values((function - middle) ** 2) / tallies.sum()
     return float(debiasing.moments(tallies, values - middle, function - middle, squares)[1])

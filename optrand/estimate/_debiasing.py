@@ -1,8 +1,8 @@
-r"""Unbiased estimation behind a mechanism: values of the outputs whose expectation is a function of the label.
+r"""Unbiased estimation behind a mechanism, by values of the outputs whose expectation is a function of the label.
 
 Let ``M`` be the ``(k, n)`` table of a mechanism, ``f`` a function of the label, ``p`` a prior and :math:`q = p^\top M`
-the chances of the outputs under it. Values ``w`` of the outputs estimate ``f`` without bias if :math:`M w = f`. Of
-these the module takes those of the least variance under the prior, which minimise :math:`\sum_i q_i w_i^2`. Whatever
+the chances of the outputs under it. Values ``w`` of the outputs estimate ``f`` without bias if :math:`M w = f`. Among
+these the module uses those of the least variance under the prior, which minimise :math:`\sum_i q_i w_i^2`. Whatever
 the prior, they are unbiased for every label.
 
 *In differences.* With :math:`x = \sqrt q \, w`, the equations :math:`M w = f` are equivalent to
@@ -10,7 +10,7 @@ the prior, they are unbiased for every label.
 .. math:: \textstyle\sum_i \sqrt{q_i}\, x_i = p^\top f, \qquad
           B x = \Delta f, \quad B_{y i} = (M_{y+1, i} - M_{y i}) / \sqrt{q_i}.
 
-The first row is orthogonal to all others, for rows of ``M`` have one sum, so :math:`w = p^\top f + q^{-1/2} \circ B^+
+The first row is orthogonal to all others, since rows of ``M`` have one sum, so :math:`w = p^\top f + q^{-1/2} \circ B^+
 \Delta f`. Differences of rows are the steps of the columns, which are integers: nothing cancels, however small epsilon
 is. For interval columns ``B`` is sparse, with two entries for each arc: :math:`B B^\top` is the Laplacian of a graph
 whose edges are the arcs.
@@ -19,7 +19,7 @@ whose edges are the arcs.
 / q_i` being least, is the transpose, :math:`h = p + \Delta^\top (B^\top)^+ (\hat c / \sqrt q)`. It sums to 1, and
 :math:`h^\top f = \hat c^\top w`.
 
-*Losses.* Train on :math:`\tilde\ell(x, v) = \sum_y w_{v y} \, \ell(x, y)` in place of :math:`\ell(x, v)`: where
+*Losses.* Train on :math:`\tilde\ell(x, v) = \sum_y w_{v y} \, \ell(x, y)` in place of :math:`\ell(x, v)`. If
 :math:`\sum_v \Pr[v \mid y] \, w_{v y'} = [y = y']`, its expectation over the noise is :math:`\ell(x, y)`, and likewise
 for gradients. With `losses` of shape ``(batch, k)`` it is ``(weights[numbers] * losses).sum(axis=1)``.
 
@@ -55,11 +55,11 @@ from optrand.model._table import Table
 class DebiasingOptions:
     """Sizes and tolerances of the factorisation."""
 
-    factored: int = 1 << 22  # entries of the largest dense table that is factored: 32 MB, some 10 s for a square one
+    factored: int = 1 << 22  # entries of the largest dense table that is factored: 32 MB, about 10 s for a square one
     weights: int = 1 << 24  # entries of the largest table of weights: 128 MB
-    dense: int = 1 << 18  # entries of a table that is factored densely although sparse: detects dependent rows best
+    dense: int = 1 << 18  # entries of a sparse table up to which it is factored densely, to detect dependent rows best
     dependent: float = 1e-12  # distance to the span of the others below which a row of length 1 depends on them
-    block: int = 1 << 21  # values of outputs that are held at a time while squares are computed
+    block: int = 1 << 21  # values of outputs per block while squares are computed
     sparse_dependent: float = 1e-11  # squared length of such a row, if a sparse matrix of products is factored
 
 
@@ -134,7 +134,7 @@ class Debiasing:
 
         Notes
         -----
-        ``O(k + n)`` integers and a sparse factorisation if the columns of the table have few steps; else a QR
+        ``O(k + n)`` integers and a sparse factorisation if the columns of the table have few steps, else a QR
         factorisation, ``O(k**2 n)``.
         """
         if not isinstance(mechanism, Mechanism):
@@ -148,7 +148,7 @@ class Debiasing:
         dense = _is_dense(table)
         rows, chances = _differences(table, weights)
         lengths = np.asarray(norm(rows, axis=1), dtype=np.float64) if table.k > 1 else np.zeros(0)
-        # Tabulation adds tiny amounts to make rows exact. They distinguish labels too weakly for any estimate.
+        # Tabulation adds tiny amounts to make rows exact, which distinguish labels too weakly for any estimate.
         same = np.flatnonzero(lengths <= OPTIONS.dependent * lengths.max(initial=0.0))
         if same.size:
             raise InvalidInput(
@@ -162,7 +162,7 @@ class Debiasing:
         return cls(mechanism, weights, frozen(chances), frozen(lengths), factor)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the parts of a pickle, without the factors: those of SciPy cannot be pickled, and are made again."""
+        """Return the parts of a pickle. SciPy's factors cannot be pickled, and are computed again."""
         return Debiasing.of, (self.mechanism, self.prior)
 
     def values(self, functions: ArrayLike) -> Floats:
@@ -176,13 +176,13 @@ class Debiasing:
         columns = given.reshape(k, -1)
         values = np.broadcast_to(self.prior @ columns, (self.mechanism.outputs.size, columns.shape[1]))
         if self.factor is not None:
-            # Rows have length 1: both sides of the equations are divided by it.
+            # Rows are scaled to length 1, so both sides of the equations are divided by their lengths.
             steps = np.diff(columns, axis=0) / self.lengths[:, np.newaxis]
             values = values + _refine(self.factor.least, self.factor.rows, steps) / self._roots[:, np.newaxis]
         return np.array(values).reshape(-1, *given.shape[1:])
 
     def indicators(self) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Yield blocks of `m` labels, their indicators ``(k, m)``, and the unbiased values ``(n, m)`` of these.
+        """Yield blocks of `m` labels, their indicators ``(k, m)``, and unbiased values ``(n, m)`` of the indicators.
 
         The values for all labels at once would be a table of ``k`` columns for each output.
         """
@@ -198,7 +198,7 @@ class Debiasing:
     ) -> tuple[Floats, Floats]:
         """Compute mean squares over a release of unbiased values of functions, and the mean variances of their noise.
 
-        `squares` are estimates of the mean squares of the functions. Variances are those given the label, kept between
+        `squares` are estimates of the mean squares of the functions. Variances are those given the label, clipped to
         the least and the largest of a label.
         """
         variances = np.maximum(self.expectations(values**2) - functions**2, 0.0)
@@ -212,7 +212,7 @@ class Debiasing:
         if self.factor is not None:
             steps = self.factor.rows @ (columns * self._roots[:, np.newaxis])
             np.cumsum(steps * self.lengths[:, np.newaxis], axis=0, out=expected[1:])
-        # Differences leave a constant open. The mean under the prior fixes it.
+        # Differences determine the values up to a constant, which the mean under the prior fixes.
         expected += self.chances @ columns - self.prior @ expected
         return expected.reshape(-1, *values.shape[1:])
 
@@ -236,9 +236,9 @@ class Debiasing:
 
 
 def _is_dense(table: Table) -> bool:
-    """Decide whether to factor densely. Raise if the table is too large for that and not sparse."""
+    """Decide whether to factor densely. Raise InvalidInput if the table is too large for that and not sparse."""
     size = table.k * table.n
-    # Two steps of one column are an entry of the products of rows.
+    # Two steps of one column make one entry of the products of rows.
     few_steps = sum(len(column) ** 2 for column in table.columns) <= OPTIONS.factored
     if size > max(OPTIONS.dense, OPTIONS.factored) and not few_steps:
         raise InvalidInput(
@@ -252,7 +252,7 @@ def _is_dense(table: Table) -> bool:
 def _differences(table: Table, prior: Floats) -> tuple[sparse.csr_array, Floats]:
     """Return differences of neighbouring rows, divided by the roots of the chances of outputs, and those chances."""
     digits = places(prior)
-    # Chances are sums of integers, and rounded once: a column's step at y counts for all labels from y on.
+    # Chances are sums of integers, rounded once, in which a column's step at y counts for all labels from y on.
     sums = list(accumulate(scale_to_integers(prior, digits), initial=0))
     tallies = [sum(height * (sums[-1] - sums[y]) for y, height in column) for column in table.columns]
     chances = np.array([quotient(tally, table.total << digits) for tally in tallies])
@@ -304,7 +304,7 @@ def _refine(solve: Callable[[Floats], Floats], matrix: Matrix, right: Floats) ->
 
 
 def unbiased_values(mechanism: Mechanism | Released, functions: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
-    """Compute unbiased values of the outputs, (n,) or (n, m): their expectation is a function of the label.
+    """Compute values of the outputs, (n,) or (n, m), whose expectations are functions of the label.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def unbiased_values(mechanism: Mechanism | Released, functions: ArrayLike, *, pr
     functions : (k,) or (k, m) array
         One function of the label, or one per column.
     prior : (k,) array, optional
-        Prior under which the variance is minimised; by default that of the mechanism's problem.
+        Prior under which the variance is minimised, by default that of the mechanism's problem.
 
     Raises
     ------
@@ -345,13 +345,13 @@ def loss_weights(mechanism: Mechanism | Released, *, prior: ArrayLike | None = N
     mechanism : Mechanism or ReleaseRecord
         Its table must not be singular.
     prior : (k,) array, optional
-        Prior under which the variance is minimised; by default that of the mechanism's problem.
+        Prior under which the variance is minimised, by default that of the mechanism's problem.
 
     Returns
     -------
     (n, k) array
-        The right inverse of the least variance; of a square table the inverse ([E22], Algorithm 1, line 30). Rows sum
-        to 1; ``loss_weights(m)[output_numbers(released, m)]`` has one row per released value.
+        The right inverse of the least variance, for a square table the inverse ([E22], Algorithm 1, line 30). Rows sum
+        to 1. ``loss_weights(m)[output_numbers(released, m)]`` has one row per released value.
 
     Raises
     ------
@@ -385,7 +385,7 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
 
     .. math:: w_{j y} = \frac{[v_j = y] - p \, [y \text{ kept}]}{1 - k p}, \qquad p = \frac{1}{e^\epsilon + k - 1}.
 
-    Unbiased if the true label is kept ([G21], eq. (18), gives the probability of that). Otherwise the expectation is
+    They are unbiased if the true label is kept, with the probability of [G21], eq. (18). Otherwise the expectation is
     the mean loss over the kept labels, which no weights can correct: the releases of all other labels have the same
     distribution.
 
@@ -394,7 +394,7 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
     released : (N,) array of int
         Noisy labels, from 0 to ``K - 1``, each of them kept.
     kept : (K,) or (N, K) array of bool
-        The ``k`` labels that can be released, for all examples or for each; ``k`` may differ between rows, as for
+        The ``k`` labels that can be released, for all examples or for each. ``k`` may differ between rows, as for
         RRWithPrior.
     epsilon : float
         Privacy budget in nats.
@@ -434,7 +434,7 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
     # 1 - k p = (exp(epsilon) - 1) / (exp(epsilon) + k - 1), without cancellation.
     gain = math.expm1(budget)
     if math.isinf((gain + mask.shape[-1]) / gain):
-        raise InvalidInput(f"epsilon is {budget:g}, where weights of {mask.shape[-1]} classes overflow: raise it")
+        raise InvalidInput(f"epsilon is {budget:g}, at which weights of {mask.shape[-1]} classes overflow: raise it")
     weights: Floats = np.broadcast_to(0.0 - mask / gain, (numbers.size, mask.shape[-1])).copy()
     weights[each, numbers] += 1 + counts[..., 0] / gain
     return weights

@@ -1,4 +1,4 @@
-r"""Histogram of the labels behind a release, with the noise of the mechanism undone.
+r"""Unbiased histograms of the labels behind a release.
 
 With the unbiased values ``A[i, y]`` of output ``i`` for the indicator of label ``y``, the share of ``y`` is the mean of
 ``A[v, y]`` over the release. Its variance is, about the population's share :math:`h_y` and about the table's,
@@ -27,7 +27,7 @@ from optrand.mechanism._released import Released
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Mechanism of a release, or of some of its groups, and how often it drew each of its outputs."""
+    """Mechanism of a release, or of some of its groups, and its number of draws of each output."""
 
     debiasing: Debiasing
     tallies: Floats
@@ -60,7 +60,7 @@ class Part:
 )
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    r"""Unbiased shares of the labels, the noise of each group undone by its own mechanism.
+    r"""Unbiased shares of the labels, each group corrected for the noise of its own mechanism.
 
     With :math:`\hat h_g` of the :math:`n_g` rows of a mechanism, :math:`\hat h = \sum_g \frac{n_g}{N} \hat h_g`. Sizes
     are public and the noise of groups is independent.
@@ -94,12 +94,12 @@ class Histogram:
 
     @cached_property
     def shares(self) -> Floats:
-        """Share of each label, shape ``(k,)``: unbiased, summing to 1, and some may be negative."""
+        """Unbiased share of each label, shape ``(k,)``. They sum to 1, and some may be negative."""
         return frozen(np.sum([part.size / self.size * part.shares for part in self.parts], axis=0))
 
     @property
     def projected(self) -> Floats:
-        """Nearest histogram without negative shares; biased, and never further from the truth."""
+        """Nearest histogram without negative shares, which is biased and never further from the truth than `shares`."""
         return project_to_simplex(self.shares)
 
     @cached_property
@@ -112,7 +112,7 @@ class Histogram:
     def noise_errors(self) -> Floats:
         """Standard errors of the shares, for the table that was released: the mechanisms' noise alone.
 
-        Computed on first use: ``k`` solutions with the factors, 1 s for 2,001 labels of arcs, 20 s for 10,001.
+        First use computes ``k`` solutions with the factors, 1 s for 2,001 labels of arcs, 20 s for 10,001.
         """
         errors: Floats = np.sqrt(self._moments[1] / self.size)
         return errors
@@ -137,7 +137,7 @@ def histogram(
     mechanism : Mechanism or ReleaseRecord
         Its table must not be singular.
     prior : (k,) array, optional
-        Prior under which the variances are minimised; by default that of the mechanism's problem. It matters only if
+        Prior under which the variances are minimised, by default that of the mechanism's problem. It matters only if
         outputs outnumber labels.
     groups : array or frame, optional
         For a release by groups: the column that defined them, or a frame with such columns.
@@ -171,7 +171,7 @@ def histogram(
 def project_to_simplex(vector: ArrayLike) -> Floats:
     r"""Find the probability distribution nearest to a (k,) vector, :math:`\max(0, x - \theta)` for some :math:`\theta`.
 
-    Euclidean distance, by sorting ([DSSC08], Figure 1), ``O(k log k)``. The sum is 1 up to rounding. A projection
+    The distance is Euclidean. Cost ``O(k log k)`` by sorting ([DSSC08], Figure 1). The sum is 1 up to rounding. Projection
     onto a convex set that holds the true distribution brings every vector nearer to it.
 
     Examples
@@ -180,11 +180,11 @@ def project_to_simplex(vector: ArrayLike) -> Floats:
     [0.625, 0.375, 0.0]
     """
     given = check_values(vector, "vector")
-    # Subtracting a constant does not change the projection, and keeps 1 from being lost among large numbers. Entries at
+    # Subtracting a constant does not change the projection, and prevents rounding errors with large numbers. Entries at
     # least 1 below the largest project to 0.
     with np.errstate(over="ignore"):
         given = np.maximum(given - given.max(), -1.0)
-    # theta is that of the largest number of positive entries which stay positive.
+    # theta belongs to the largest number of positive entries that stay positive.
     falling = np.sort(given)[::-1]
     thresholds = (np.cumsum(falling) - 1) / np.arange(1, given.size + 1)
     theta = thresholds[np.flatnonzero(falling > thresholds)[-1]]

@@ -115,9 +115,7 @@ class LabelRelease:
             table = _method(randomizer, "likelihood")(self.values)
         largest = table.max(axis=1, keepdims=True)
         if not (largest > 0).all():
-            raise InvalidInput(
-                "at least one released value has probability 0 under every label: it is not a drawn value"
-            )
+            raise InvalidInput("at least one released value has probability 0 under every label: it was not drawn")
         scaled: Floats = table / largest
         scaled.flags.writeable = False
         return scaled

@@ -1,19 +1,19 @@
-"""Pictures of randomizers, of comparisons between them, and of the proof that one is best.
+"""Pictures of randomizers, of comparisons between them, and of proofs of optimality.
 
 Every function ``..._figure`` draws at `ax`: in a figure or a part of one, or in the place of axes, which the picture
-takes with panels, scales and legends of its own. Without `ax` it draws in a new figure. The axes stay above the
-picture as an invisible line: a title that is set on them stands there, and a second picture replaces the first. A
-figure without a layout engine gets ``"constrained"``, because nothing else keeps letters apart. One that was chosen
-is left.
+fills with panels, scales and legends of its own. Without `ax` it draws in a new figure. The axes stay above the
+picture as an invisible line, with a title if one is set on them, and a second picture replaces the first. A
+figure without a layout engine gets ``"constrained"``, which keeps letters apart. One that was chosen
+is kept.
 
 The size of the place decides how titles and legends break, how many labels have a tick or a panel, and whether panels
-stand side by side: a column of 3.3 inches and a page of 7 are both fit. Letters have 7 or 8 points and the font family
+stand side by side, on a column of 3.3 inches or a page of 7. Letters have 7 or 8 points and the font family
 of the session. Paper is white, whatever the style of the session. Outputs whose largest probability is below 1e-9 are
 left out, and are not counted in titles.
 
 It returns the picture, a :class:`~matplotlib.figure.Figure`, or the :class:`~matplotlib.figure.SubFigure` in the place
 of `ax`, whose ``axes`` are the panels. Their artists hold the numbers that are drawn, and have labels by which they are
-found. A title in place of which a caption stands goes by ``picture.suptitle("")``.
+found. ``picture.suptitle("")`` removes the title, such as for a caption in its place.
 
 :func:`save_figure` writes a picture. No function shows a window or touches matplotlib's global state. Every picture can
 be read in grey. ``import optrand`` does not import this package.

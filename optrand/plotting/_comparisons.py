@@ -33,7 +33,7 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
     Parameters
     ----------
     sweep : Sweep, or some of its rows
-        Over bias penalties. Several epsilons give several curves.
+        Rows over bias penalties, with one curve per epsilon.
 
     Raises
     ------
@@ -93,13 +93,13 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
 
 
 def _write_penalties(axes: Axes, curves: list[list[SweepRow]], size: tuple[float, float]) -> None:
-    """Write the penalty beside each mark if it overlaps with no other, the largest penalties first."""
+    """Write the penalty beside each mark if it overlaps no other, the largest penalties first."""
     x_unit = 72 * size[0] / float(np.ptp(axes.get_xlim()))
     y_unit = 72 * size[1] / float(np.ptp(axes.get_ylim()))
     taken: list[tuple[float, float]] = []
     for curve, line in zip(curves, axes.lines, strict=True):
         for row, (x, y) in reversed(list(zip(curve, np.asarray(line.get_xydata()).tolist(), strict=True))):
-            # The smallest penalty stands below its mark: the next one is close to it.
+            # The smallest penalty stands below its mark, as the next one is close to it.
             offset = (-3, -10) if row is curve[0] else (4, 2)
             place = x * x_unit + offset[0], y * y_unit + offset[1]
             if all(abs(place[0] - other[0]) > 20 or abs(place[1] - other[1]) > 9 for other in taken):
@@ -129,13 +129,13 @@ def moments_figure(
     Parameters
     ----------
     randomizers : mapping of names to functions of epsilon
-        Functions return an :data:`Answer`. The curve has no point if one raises `Infeasible` or a moment is infinite.
+        Functions return an :data:`Answer`. A point is left out if one raises `Infeasible` or a moment is infinite.
     prior : (k,) array
         Probabilities of the labels.
     epsilons : iterable of float
         In nats.
     labels : (k,) array, optional
-        Labels at which to ask for the moments of a randomizer such as :class:`optrand.baselines.Laplace`.
+        Labels at which to compute the moments of a randomizer such as :class:`optrand.baselines.Laplace`.
 
     Raises
     ------
@@ -170,9 +170,9 @@ def moments_figure(
     biased = any(np.nanmax(found[2], initial=0.0) > 0 for found in means.values())
     with canvas(ax, (7.2, 2.9)) as figure:
         panels = style.side_by_side(figure, 2 + biased, "ε (nats)")
-        # Many curves lie close together: smaller marks keep more of each visible.
+        # Many curves lie close together, and smaller marks hide less of them.
         mark = 4.0 if len(randomizers) <= 6 else 3.0
-        # Titles go above the panels: beside one they are longer than a low panel is high.
+        # Titles go above the panels, since they are longer than a low panel is high.
         moments = ("noisy label loss", "standard deviation", "root mean squared bias")
         for row, (axes, moment) in enumerate(zip(panels, moments, strict=False)):
             for look, (name, found) in zip(styles, means.items(), strict=True):
@@ -195,7 +195,7 @@ def _means(
 ) -> Floats:
     """Return loss, deviation and bias at each epsilon, shape ``(3, number of epsilons)``, NaN if there is no point.
 
-    A deviation or a loss of zero has no place on a logarithmic axis, and is left out too.
+    A deviation or a loss of zero has no position on a logarithmic axis, and is left out, too.
     """
     found = np.full((3, len(budgets)), math.nan)
     for place, epsilon in enumerate(budgets):
@@ -221,16 +221,16 @@ def _moments(name: str, answer: Answer, k: int, labels: ArrayLike | None) -> Mom
     elif hasattr(answer, "moments") and not isinstance(answer, Moments):
         if labels is None:
             raise InvalidInput(
-                f"{name!r} gave a {type(answer).__name__}, whose moments depend on the label: pass labels"
+                f"{name!r} returned a {type(answer).__name__}, whose moments depend on the label: pass labels"
             )
         answer = answer.moments(labels)
     if not isinstance(answer, Moments):
         raise InvalidInput(
-            f"{name!r} gave a {type(answer).__name__}, expected moments, a mechanism "
+            f"{name!r} returned a {type(answer).__name__}, expected moments, a mechanism "
             "or another randomizer with moments for each epsilon"
         )
     if answer.biases.size != k:
-        raise InvalidInput(f"{name!r} has {answer.biases.size} labels, expected {k}, as many as the prior")
+        raise InvalidInput(f"{name!r} has {answer.biases.size} labels, expected {k} as in the prior")
     return answer
 
 
@@ -248,7 +248,7 @@ def times_figure(rows: Iterable[Row], *, by: str, series: str, ax: Place = None)
     rows : iterable of mappings
         With `seconds`, and the two columns below. A row without `seconds` (None) is of a solve that was aborted. It is
         drawn as an arrow at the first such size, above all times and at least at the row's `limit`, if it has one. A
-        row without a size (None) is of a method that needs none: a horizontal line.
+        row without a size (None) is of a method that needs none, drawn as a horizontal line.
     by : str
         Column of sizes, such as ``"mesh"`` or ``"k"``.
     series : str
@@ -286,7 +286,7 @@ def times_figure(rows: Iterable[Row], *, by: str, series: str, ax: Place = None)
             given_up = [row for row in curve if row["seconds"] is None and row[by] is not None]
             if given_up:
                 first = min(given_up, key=lambda row: row[by])
-                # One above the other: several may have been given up at one size.
+                # One above the other, as several may have been aborted at one size.
                 height = max(LIMITS.arrow_rise * top, first.get("limit", 0.0)) * LIMITS.arrow_rise ** arrows[first[by]]
                 arrows[first[by]] += 1
                 place, colour = (first[by], height), look["color"]
@@ -301,7 +301,7 @@ def times_figure(rows: Iterable[Row], *, by: str, series: str, ax: Place = None)
         axes.grid()
         handles = axes.get_legend_handles_labels()[0]
         if arrows:
-            handles.append(Line2D([], [], color=INK, label="given up: took longer", **ARROW))
+            handles.append(Line2D([], [], color=INK, label="aborted: took longer", **ARROW))
         style.set_legend(figure, handles)
     return figure
 
@@ -309,12 +309,12 @@ def times_figure(rows: Iterable[Row], *, by: str, series: str, ax: Place = None)
 def _draw_times(
     axes: Axes, name: str, curve: Sequence[Row], size: str, look: dict[str, Any]
 ) -> list[tuple[float, float]]:
-    """Draw a line at the time of a method without sizes, and the others against their sizes, which are returned."""
+    """Draw times against sizes, which are returned, or a line at the time of a method without sizes."""
     free = [row["seconds"] for row in curve if row[size] is None and row["seconds"] is not None]
     if free:
         axes.axhline(free[0], label=name, color=look["color"], linestyle=look["linestyle"], linewidth=2.2, alpha=0.6)
     points = sorted((row[size], row["seconds"]) for row in curve if None not in (row[size], row["seconds"]))
-    # Drawn even without a point, so that the legend names the series of an arrow.
+    # Draw a curve without points, too, so that the legend names the series of an arrow.
     axes.plot(*np.reshape(points, (-1, 2)).T, label="_sizes" if free else name, **look)
     return points
 

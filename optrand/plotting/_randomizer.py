@@ -44,7 +44,7 @@ def pmf_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Place 
     ----------
     subject : Mechanism, release record, Randomizer, or additive noise of optrand.baselines with `labels`
     labels : array-like, optional
-        Labels that have a panel, by default at most six, evenly spread, and no more than the height has room for.
+        Labels that have a panel, by default at most six, evenly spread, and no more than fit into the height.
         Classes are numbered from 0. A record shows the names of its classes.
 
     Examples
@@ -60,15 +60,15 @@ def pmf_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Place 
     wanted = choose_ranks(table.labels, labels, LIMITS.panels).size
     with canvas(ax, (6.4, 1.0 + 0.85 * wanted)) as figure:
         width, height = inches(figure)
-        room = height - (1.0 if width >= LIMITS.narrow else 1.5)
-        most = min(LIMITS.panels, max(1, int(room / LIMITS.panel_height + 1e-9)))
+        free = height - (1.0 if width >= LIMITS.narrow else 1.5)
+        most = min(LIMITS.panels, max(1, int(free / LIMITS.panel_height + 1e-9)))
         shown = choose_ranks(table.labels, labels, most)
         classes = class_names(subject)
         names = label_texts(table.labels, shown, classes)
         panels = figure.subplots(shown.size, 1, sharex=True, sharey=True, squeeze=False)[:, 0].tolist()
         for axes, name in zip(panels, names, strict=True):
             axes.set_title(f"{'label' if means else 'class'} {name}", loc="left", pad=2, parse_math=False)
-            axes.yaxis.set_major_locator(MaxNLocator(2 if room >= LIMITS.low_panel * shown.size else 1))
+            axes.yaxis.set_major_locator(MaxNLocator(2 if free >= LIMITS.low_panel * shown.size else 1))
         draw = _draw_density if table.n > LIMITS.stems else _draw_stems
         marks = draw(figure, panels, table, shown, means)
         if classes and table.n <= LIMITS.stems:
@@ -98,7 +98,7 @@ def _draw_stems(figure: FigureBase, panels: list[Axes], table: Randomizer, shown
         ranks.draw(panels[-1], "output (label units), by rank")
         every = np.concatenate((places, ranks.place(table.labels)))
     else:
-        panels[-1].set_xlabel("output (label units)" if means else "class that is released")
+        panels[-1].set_xlabel("output (label units)" if means else "released class")
     margin = 0.03 * float(np.ptp(every)) or 0.5
     panels[0].set_xlim(every.min() - margin, every.max() + margin)
     panels[0].set_ylim(0, 1.15 * float(table.matrix[shown].max()))
@@ -130,7 +130,7 @@ def _draw_letters(axes: Axes, places: Floats, chances: Floats, letters: NDArray[
 def _draw_density(
     figure: FigureBase, panels: list[Axes], table: Randomizer, shown: Indices, means: bool
 ) -> list[Artist]:
-    """Draw the density of every panel: the probability of a group of outputs, over the width that it takes."""
+    """Draw the density of every panel, the probability of a group of outputs over its width."""
     groups = tables.group_edges(table.n, LIMITS.density_bins)
     edges = style.line_edges(table.outputs)[groups]
     chances = [tables.sum_rows(table, np.eye(1, table.k, row)[0], np.array([0, table.k]))[0] for row in shown]
@@ -157,13 +157,13 @@ def matrix_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Pla
     Rows are labels, and columns the outputs that occur, by rank. Shades are logarithmic, and dark if likely. The
     outline is the staircase signature: the entries inside are ``exp(epsilon)`` times those outside. Entries that are
     neither have a mark of their own, as have zeros, which are white. Shades range over five powers of ten at most:
-    anything less likely has the lightest.
+    any smaller one has the lightest.
 
     Parameters
     ----------
     subject : Mechanism, release record, Randomizer, or additive noise of optrand.baselines with `labels`
     labels : array-like, optional
-        Labels that have a tick, and rows of additive noise.
+        Labels that have a tick, and the rows of additive noise.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def matrix_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Pla
         handles = _draw_signature(axes, edges, rows, letters)
         if table.n <= LIMITS.written and width * 8 > 10 * table.n and height * 4 > table.k:
             _write_chances(axes, mesh, ranks, table)
-        ranks.draw(axes, "output (label units), by rank" if has_means(subject) else "class that is released")
+        ranks.draw(axes, "output (label units), by rank" if has_means(subject) else "released class")
         if labels is None:
             style.tick_labels(axes.yaxis, table.labels, height - 1.5, classes)
         else:
@@ -212,7 +212,7 @@ def _with_breaks(chances: Floats, shown: Indices) -> np.ma.MaskedArray[Any, Any]
 
 def _draw_heat(axes: Axes, x: Floats, y: Floats, chances: np.ma.MaskedArray[Any, Any]) -> QuadMesh:
     norm = style.log_shades(np.ma.filled(chances, 0))
-    # Zeros alone are white: what is too small for a shade of its own has the lightest.
+    # Only zeros are white. Entries below the range of shades have the lightest.
     shades = style.PROBABILITIES.with_extremes(bad="white")
     axes.spines[:].set_visible(False)
     axes.set(xlim=x[[0, -1]], ylim=y[[0, -1]])
@@ -242,7 +242,7 @@ def _draw_signature(axes: Axes, x: Floats, y: Floats, letters: NDArray[np.str_])
 
 
 def _write_chances(axes: Axes, mesh: QuadMesh, ranks: Ranks, table: Randomizer) -> None:
-    """Write probabilities in their cells, in whichever of black and white can be read there."""
+    """Write probabilities in their cells, in black or white by the shade."""
     dark = np.asarray(mesh.norm(np.maximum(table.matrix, 1e-300))) > 0.45
     for y, i in np.argwhere(table.matrix > 0).tolist():
         colour, text = "white" if dark[y, i] else INK, f"{table.matrix[y, i]:.3g}"
@@ -302,7 +302,7 @@ def joint_figure(subject: Mechanism | Released, *, ax: Place = None) -> FigureBa
         style.add_log_scale(figure, mesh, list(panels.values()), name)
         style.set_legend(figure, [heat.lines[1]])
         size = f"{write_count(table.k, 'label')}, {write_count(table.n, 'output')}"
-        # That of the exact table, whatever the loss of the problem is.
+        # The error of the exact table, whatever the loss of the problem.
         error = shown_above(tables.mechanism_in(subject).table.mean_squared_error(problem.prior), 6)
         style.set_title(figure, f"ε = {problem.epsilon:g}, {size}: mean squared error {error}")
     return figure
@@ -323,6 +323,6 @@ def _draw_margins(top: Axes, right: Axes, table: Randomizer, prior: Floats, rank
     top.tick_params(labelbottom=False, bottom=False)
     right.tick_params(labelleft=False, left=False)
     top.yaxis.set_major_locator(MaxNLocator(2))
-    # Zero and the number beside it run together on a short axis.
+    # On a short axis zero and the number beside it overlap.
     narrow = inches(right.figure)[0] < LIMITS.narrow
     right.xaxis.set_major_locator(MaxNLocator(1, prune="lower" if narrow else None))

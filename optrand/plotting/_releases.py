@@ -70,11 +70,11 @@ def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float], ax: Pla
             logarithms = np.log(p / p.max())
         for power, dashes, name in ((1.0, "-", "this prior"), (2.0, "--", "its square"), (0.5, ":", "its square root")):
             raised = np.exp(power * logarithms)
-            kept = _kept(raised / raised.sum(), grid)
+            kept = _count_kept(raised / raised.sum(), grid)
             by_epsilon.plot(grid, kept, drawstyle="steps-mid", color=INK, linestyle=dashes, linewidth=1, label=name)
         for look, epsilon in zip(styles, budgets, strict=True):
             _draw_gain(gain, p, epsilon, look)
-            by_epsilon.plot(epsilon, _kept(p, [epsilon]), **{**look, "markersize": 7}, label=f"_ε = {epsilon:g}")
+            by_epsilon.plot(epsilon, _count_kept(p, [epsilon]), **{**look, "markersize": 7}, label=f"_ε = {epsilon:g}")
         gain.set_title("probability of the label, $w_k$", loc="left")
         gain.set_xlabel("k, number of labels kept")
         gain.set_ylim(bottom=0)
@@ -96,18 +96,18 @@ def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float], ax: Pla
 def _draw_gain(axes: Axes, p: Floats, epsilon: float, look: dict[str, Any]) -> None:
     k = np.arange(1, p.size + 1)
     gain = np.cumsum(np.sort(p)[::-1]) / (1 + (k - 1) * math.exp(-epsilon))
-    best = int(_kept(p, [epsilon])[0])
+    best = int(_count_kept(p, [epsilon])[0])
     small = {**look, "markersize": 2.5} if p.size <= LIMITS.kept_marks else {**look, "marker": ""}
     axes.plot(k, gain, label="_w", **small)
     axes.plot(best, gain[best - 1], label=f"ε = {epsilon:g}: k = {best:,}", **{**look, "markersize": 7})
 
 
-def _kept(p: Floats, epsilons: Iterable[float]) -> NDArray[np.intp]:
+def _count_kept(p: Floats, epsilons: Iterable[float]) -> NDArray[np.intp]:
     return np.array([np.count_nonzero(kept_labels(p[np.newaxis], float(epsilon))) for epsilon in epsilons])
 
 
 def group_text(name: str) -> str:
-    """Write the name of a group as people do: the values of a record's JSON list, without its signs."""
+    """Write the name of a group as text: the values of a record's JSON list, without its brackets and quotes."""
     try:
         values = json.loads(name)
     except ValueError:
@@ -118,7 +118,7 @@ def group_text(name: str) -> str:
 
 
 def find_distinct(mechanisms: Mapping[str, Mechanism]) -> list[tuple[Mechanism, list[str]]]:
-    """Find the distinct mechanisms, each with the names of the groups that share it, as people write them."""
+    """Find the distinct mechanisms, each with the names of its groups as text."""
     found: dict[str, tuple[Mechanism, list[str]]] = {}
     for name, mechanism in mechanisms.items():
         found.setdefault(mechanism.digest, (mechanism, []))[1].append(group_text(name))
@@ -172,7 +172,7 @@ def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = 
             right.set_ylabel("P(another class)" if classes else "std. dev.")
         for axes in panels[-1]:
             axes.set_xlabel("class" if classes else "label (label units)")
-            # Twice: the margin above the highest mark is that of the data, the axis begins at zero.
+            # Two calls: the first leaves a margin above the highest mark, the second begins the axis at zero.
             axes.margins(y=0.08)
             axes.set_ylim(bottom=0)
         parts = [style.write_count(len(mechanisms), "group"), style.write_count(len(distinct), "mechanism")]
@@ -209,11 +209,11 @@ def shares_figure(
     Raises
     ------
     InvalidInput
-        The true shares are not a histogram of the labels, or there is not one name for each.
+        The true shares are not a histogram of the labels, or names are not one per label.
 
     Notes
     -----
-    Errors are computed for all labels: at 2,001 labels a second.
+    Errors are computed for all labels, which takes a second for 2,001 labels.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from optrand.plotting._structure import dual_figure, flow_figure, phases_figure
 from optrand.plotting._style import fix_style, whole_figure
 
 UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".png": {}, ".svg": {"Date": None}}
-"""Endings of a picture, and the metadata that keep the date out of each."""
+"""Endings of a picture, and the metadata that omit the date in each format."""
 
 DRAWINGS: dict[str, Callable[[Mechanism | Released], FigureBase]] = {
     "pmf": pmf_figure,
@@ -51,14 +51,14 @@ def save_figure(figure: FigureBase, path: str | os.PathLike[str]) -> None:
     InvalidInput
         The path has another ending, or is a symbolic link, a folder or a device.
     OSError
-        As from the operating system. Nothing is left behind.
+        An error of the operating system. No file is left behind.
     """
     ending = check_ending(path)
     write_atomically(path, render(figure, ending), overwrite=True)
 
 
 def render(figure: FigureBase, ending: str) -> bytes:
-    """Return a picture, or the whole figure that it is a part of, in the format of an ending."""
+    """Encode a picture, or the whole figure of which it is a part, in the format of an ending."""
     picture = io.BytesIO()
     with fix_style():
         whole_figure(figure).savefig(picture, format=ending[1:], dpi=200, metadata=UNDATED[ending])
@@ -66,7 +66,7 @@ def render(figure: FigureBase, ending: str) -> bytes:
 
 
 def check_ending(path: str | os.PathLike[str]) -> str:
-    """Return the ending of a picture's name, in lower case. Raise if no picture can be written with it."""
+    """Return the ending of a picture's name, in lower case. Raise InvalidInput if it is of no format."""
     suffix = Path(path).suffix.lower()
     if suffix not in UNDATED:
         ending = f"as {suffix}" if suffix else "without an ending to its name"

@@ -1,4 +1,4 @@
-"""Pictures of why a randomizer is private and optimal: its flow, its bins, and its dual certificate."""
+"""Pictures of the structure of a randomizer: its flow, its bins, and its dual certificate."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def flow_figure(subject: Flow, *, ax: Place = None) -> FigureBase:
     Raises
     ------
     InvalidInput
-        A column is no interval.
+        A column is not an interval.
 
     Examples
     --------
@@ -76,14 +76,14 @@ def flow_figure(subject: Flow, *, ax: Place = None) -> FigureBase:
         low, high = float(bundles.outputs.min()), float(bundles.outputs.max())
         norm = Normalize(low, high) if low < high else Normalize(low - 1, high + 1)
         drawn = ScalarMappable(norm, style.OUTPUTS)
-        # Long arcs first: short ones lie under them, and would be hidden.
+        # Long arcs first, as they would hide the short ones under them.
         order = np.argsort(bundles.begins - bundles.ends, kind="stable")
         widest = LIMITS.widest * min(1.0, width / 6.4)
         shares = bundles.masses / bundles.masses.max()
         widths = np.maximum(widest * shares, LIMITS.thinnest)[order]
         curves = bundles.curves()[order]
         for rim, colours, name in ((0.8, "white", "rims"), (0.0, drawn.to_rgba(bundles.outputs[order]), "arcs")):
-            # A white rim under each arc separates it from those that it crosses, in grey too.
+            # A white rim under each arc separates it from those that it crosses, also in grey.
             lines = LineCollection(list(curves), colors=colours, linewidths=widths + rim, label=name, capstyle="butt")
             axes.add_collection(lines)
         axes.axhline(0, color=INK, linewidth=0.8)
@@ -117,14 +117,14 @@ def _mass_legend(largest: float, widest: float) -> list[Artist]:
 
 @dataclass(frozen=True, eq=False)
 class Bundles:
-    """Arcs as they are drawn: one by one, or together if they begin and end in the same groups of nodes."""
+    """Arcs to draw, one by one, or together if they begin and end in the same groups of nodes."""
 
-    begins: Floats  # places on the line of labels, counted from 0; node i is at i - 1/2
+    begins: Floats  # places on the line of labels, counted from 0, with node i at i - 1/2
     ends: Floats
     outputs: Floats  # means over the masses
     masses: Floats  # probabilities for a label that the arc does not favour
     arcs: int  # in all bundles
-    grouped: int  # largest number of nodes that make one end; 1 if all arcs are drawn
+    grouped: int  # largest number of nodes that make one end, or 1 if all arcs are drawn
 
     @classmethod
     def of(cls, paths: Paths) -> Bundles:
@@ -137,7 +137,7 @@ class Bundles:
         nodes = np.stack((flow.first, flow.last + 1))[:, seen]
         if masses.size <= LIMITS.arcs:
             return cls(nodes[0] - 0.5, nodes[1] - 0.5, outputs, masses, masses.size, 1)
-        # The ends of the line are nodes of many arcs, and are in no group.
+        # The ends of the line are nodes of many arcs, and are not grouped.
         edges = np.concatenate(([0], 1 + group_edges(flow.k - 1, LIMITS.arc_groups - 2), [flow.k + 1]))
         groups = np.searchsorted(edges, nodes, side="right")
         which = np.unique(groups, axis=1, return_inverse=True)[1]
@@ -146,7 +146,7 @@ class Bundles:
         return cls(begins - 0.5, ends - 0.5, means, total, masses.size, int(np.diff(edges).max()))
 
     def curves(self) -> Floats:
-        """Return half ellipses, as high as the square root of their span; shape ``(arcs, points, 2)``."""
+        """Return half ellipses, as high as the square root of their span, shape ``(arcs, points, 2)``."""
         turn = np.linspace(0, np.pi, LIMITS.arc_points)
         half = (self.ends - self.begins)[:, np.newaxis] / 2
         centre = (self.ends + self.begins)[:, np.newaxis] / 2
@@ -205,7 +205,7 @@ def phases_figure(subject: Flow, *, ax: Place = None) -> FigureBase:
 
 
 def _strips(paths: Paths) -> tuple[Floats, Floats, Floats]:
-    """Return the edges of strips from 0 to 1, and for each the borders of its bins and their outputs, with NaN after.
+    """Return the edges of strips from 0 to 1, and for each the borders of its bins and their outputs, padded with NaN.
 
     Borders begin with the lower end of the first label and end with the upper end of the last one.
     """
@@ -249,7 +249,7 @@ def _caption(paths: Paths, drawn: int) -> str:
 
 @suggest_parameters
 def dual_figure(subject: Mechanism | Released, *, ax: Place = None) -> FigureBase:
-    r"""Draw the dual certificate: the price of the best column at each output, which is zero at the outputs.
+    r"""Draw the dual certificate: the least reduced cost at each output, which is zero at the outputs in use.
 
     .. math:: f(v) = \sum_y h_y(v) + (E - 1) \sum_y \min(h_y(v), 0), \qquad
               h_y(v) = p_y g(v, y) - \alpha_y - \beta_y v
@@ -267,7 +267,7 @@ def dual_figure(subject: Mechanism | Released, *, ax: Place = None) -> FigureBas
     Raises
     ------
     InvalidInput
-        The subject has no dual, or one whose prices leave the range of floats.
+        The subject has no dual, or one whose reduced costs leave the range of floats.
 
     Examples
     --------
@@ -283,9 +283,9 @@ def dual_figure(subject: Mechanism | Released, *, ax: Place = None) -> FigureBas
     with np.errstate(over="ignore"):
         lowest = price(problem, mechanism.dual).lowest
     if not math.isfinite(lowest):
-        raise InvalidInput("the dual is too large: its prices leave the range of floats, solve the problem again")
+        raise InvalidInput("the dual is too large: reduced costs leave the range of floats, solve the problem again")
     with canvas(ax, (6.4, 3.4)) as figure:
-        _draw_prices(figure, problem, mechanism.dual, outputs, class_names(subject))
+        _draw_costs(figure, problem, mechanism.dual, outputs, class_names(subject))
         bound = "no optimum is certified"
         if math.isfinite(proof.gap):
             upward = problem.loss == losses.zero_one
@@ -297,9 +297,7 @@ def dual_figure(subject: Mechanism | Released, *, ax: Place = None) -> FigureBas
     return figure
 
 
-def _draw_prices(
-    figure: FigureBase, problem: Problem, dual: Dual, outputs: Floats, classes: Sequence[str] = ()
-) -> None:
+def _draw_costs(figure: FigureBase, problem: Problem, dual: Dual, outputs: Floats, classes: Sequence[str] = ()) -> None:
     """Draw the curve, on an axis that is broken between outputs that lie far apart, and the outputs below it."""
     axes, width = figure.add_subplot(), inches(figure)[0]
     grid = problem.outputs.values if isinstance(problem.outputs, Grid) else None
@@ -307,39 +305,39 @@ def _draw_prices(
     margin = (0.01 if broken else 0.15) * float(np.ptp(outputs)) or 1.0
     shown = outputs if grid is None or grid.size > LIMITS.whole_grid else grid
     places = _places(problem, shown, margin)
-    # The price does not depend on the outputs that are allowed, nor on the price of bias.
-    prices = price(replace(problem, outputs=Grid(places), bias_penalty=0.0), dual).costs
+    # Reduced costs depend neither on the allowed outputs nor on the bias penalty.
+    costs = price(replace(problem, outputs=Grid(places), bias_penalty=0.0), dual).costs
     x, marks = places, outputs
     if broken:
         ranks = Ranks.of(outputs, width - 0.7, outputs.size, even=False)
         x, marks = ranks.place(places), ranks.places
         ranks.draw(axes, "output v (label units)")
     else:
-        axes.set_xlabel("output v (label units)" if problem.loss != losses.zero_one else "class v that is released")
+        axes.set_xlabel("output v (label units)" if problem.loss != losses.zero_one else "released class v")
         if classes:
             style.tick_labels(axes.xaxis, problem.labels, width - 0.9, classes)
         elif grid is not None:
             axes.locator_params(axis="x", integer=bool((grid == np.rint(grid)).all()))
-    look: Any = {"color": "#434e6c", "label": "price of the best column", "linewidth": 1.0}
+    look: Any = {"color": "#434e6c", "label": "least reduced cost", "linewidth": 1.0}
     if grid is not None:
-        axes.vlines(x, 0, prices, color=MIDDLE, linewidth=0.6, zorder=1)
+        axes.vlines(x, 0, costs, color=MIDDLE, linewidth=0.6, zorder=1)
         look |= {"marker": "o", "markersize": 4.0 if places.size <= 100 else 1.5, "linestyle": ""}
-    axes.plot(x, prices, **look)
+    axes.plot(x, costs, **look)
     size = float(np.clip(72 * width / outputs.size, 2, 4))
     triangles: Any = {"marker": "^", "markerfacecolor": "white", "markersize": size, "linestyle": "", "zorder": 4}
     axes.plot(marks, np.zeros(outputs.size), color=INK, label="output of the randomizer", **triangles)
     axes.axhline(0, color=INK, linewidth=0.6, zorder=1)
     # Where the axis is broken, and beyond its ends, the curve may rise out of the picture.
-    inner = prices[_is_within(places, outputs)] if broken else prices
+    inner = costs[_is_within(places, outputs)] if broken else costs
     low, high = min(0.0, float(inner.min())), max(0.0, float(inner.max()))
-    if high < LIMITS.price_noise * float(np.abs(dual.alpha).max()):
+    if high < LIMITS.cost_noise * float(np.abs(dual.alpha).max()):
         low, high = min(low, -0.08), 1.0
     axes.set_ylim(low - 0.08 * (high - low), high + 0.08 * (high - low))
     # The marks of a grid reach beyond its ends.
     side = 0.0 if grid is None else 0.03 * float(np.ptp(x))
     axes.set_xlim(x[0] - side, x[-1] + side) if x[0] < x[-1] else None
     axes.yaxis.set_major_locator(MaxNLocator(4))
-    axes.set_ylabel("price f(v) (loss)")
+    axes.set_ylabel("reduced cost f(v) (loss)")
     style.set_legend(
         figure, [line for line in axes.lines if line.get_label() in (look["label"], "output of the randomizer")]
     )
@@ -353,7 +351,7 @@ def _is_within(places: Floats, outputs: Floats) -> NDArray[np.bool_]:
 
 
 def _places(problem: Problem, outputs: Floats, margin: float) -> Floats:
-    """Return allowed outputs at which to draw the price: many, with the outputs of the randomizer among them."""
+    """Return many allowed outputs at which to draw the curve, with those of the randomizer among them."""
     low = max(problem.outputs.low, float(outputs[0]) - margin)
     high = min(problem.outputs.high, float(outputs[-1]) + margin)
     if isinstance(problem.outputs, Grid):

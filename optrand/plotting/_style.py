@@ -1,4 +1,4 @@
-"""Style of the pictures: letters, marks, colours, numbers, titles and legends that fit 3.3 inches as well as a page."""
+"""Style of the pictures: letters, marks, colours, numbers, and titles and legends that fit 3.3 inches or a page."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MIDDLE = "#707070"
 LIGHT = "#d3d6de"
 
 STYLE: Any = {
-    # Paper is white, whatever the style of the session: inks and shades are made for it.
+    # White paper, whatever the style of the session, as inks and shades are chosen for it.
     "figure.facecolor": "white",
     "axes.facecolor": "white",
     "savefig.facecolor": "auto",
@@ -78,7 +78,7 @@ PROBABILITIES = LinearSegmentedColormap.from_list("probabilities", ["#ecedee", "
 """From the least likely, near white, to the likeliest, dark: also in grey."""
 
 OUTPUTS = LinearSegmentedColormap.from_list("outputs", matplotlib.colormaps["viridis_r"](np.linspace(0.15, 1, 64)))
-"""From low outputs, light, to high ones, dark; without the yellow that vanishes on white."""
+"""From low outputs, light, to high ones, dark, without the yellow that vanishes on white."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ MARKS = (
 
 @dataclass(frozen=True)
 class Limits:
-    """Numbers at which a picture changes its form, each chosen by looking, at widths of 3.3 and 7 inches."""
+    """Thresholds of the layout of pictures, each chosen by eye, at widths of 3.3 and 7 inches."""
 
     title_letters: float = 15.0  # per inch, in the letters of STYLE
     legend_letter: float = 0.058  # inches
@@ -110,44 +110,44 @@ class Limits:
     tick_line: float = 0.17  # inches between the tick labels of a vertical axis
 
     noise_outputs: int = 1201  # to which additive noise is rounded
-    noise_tails: float = 5.0  # standard deviations beyond the labels; all mass further out is at the last output
+    noise_tails: float = 5.0  # standard deviations beyond the labels, with all mass further out at the last output
     breaks: int = 3  # of an axis
     gap_steps: float = 6.0  # median distances of neighbouring outputs from which an axis may be broken
     gap_share: float = 0.1  # of the range of outputs from which it is
-    break_room: float = 0.4  # inches
+    break_width: float = 0.4  # inches
 
     panels: int = 6  # labels, or mechanisms of groups, with a panel each
     panel_height: float = 0.55  # inches, with its title
-    low_panel: float = 0.5  # inches below which its axis has one tick
+    low_panel: float = 0.5  # inches of a panel below which its axis has one tick
     narrow: float = 4.0  # inches of a picture below which legends take several lines, and margins have one tick
-    stems: int = 250  # outputs with one stem each; a larger number is drawn as a density
+    stems: int = 250  # outputs up to which each has a stem, beyond which a density is drawn
     crowded: float = 4.0  # points of print between stems below which outputs stand by rank
     density_bins: int = 120  # groups of outputs
     faint: float = 0.01  # share of the highest density at which its axis ends
-    matrix: int = 500  # rows and columns of the table; more are drawn in groups
+    matrix: int = 500  # rows and columns of the table beyond which they are drawn in groups
     joint: int = 150  # rows and columns of the joint distribution
     written: int = 8  # outputs with probabilities in their cells
 
-    arcs: int = 40  # drawn one by one; beyond this, those between the same groups of nodes are merged
+    arcs: int = 40  # up to which each is drawn, beyond which those between the same groups of nodes are merged
     arc_groups: int = 12  # of nodes, in that case
     arc_points: int = 60
     widest: float = 5.0  # points of print of the arc with the largest mass
     thinnest: float = 0.3
-    phases: int = 400  # components of a mixture; beyond this, a subset of this size at even steps
-    fewest_phases: int = 8  # however many bins they have
+    phases: int = 400  # components of a mixture beyond which this number of them is drawn, at even steps
+    fewest_phases: int = 8  # components, whatever the number of their bins
     pieces: int = 20_000  # bins of all components
     bordered: int = 60  # bins of a component with borders between them
-    curve_points: int = 800  # of a price, beside the outputs
-    unbroken: int = 12  # outputs below which the axis of a price has no breaks
+    curve_points: int = 800  # of reduced costs, besides the outputs
+    unbroken: int = 12  # outputs below which the axis of reduced costs has no breaks
     whole_grid: int = 60  # size of a grid that is drawn whole
     least: float = 1e-9  # largest probability of an output, or weight of a component, below which it is left out
-    price_noise: float = 1e-13  # share of the multipliers below which a price is rounding
+    cost_noise: float = 1e-13  # share of the multipliers below which a reduced cost is rounding
 
     bias_noise: float = 1e-7  # share of the deviation below which a bias is rounding
     budget_ticks: int = 6
-    kept_marks: int = 20  # labels with a mark for each number that is kept; beyond this, axes are logarithmic
+    kept_marks: int = 20  # labels up to which each number kept has a mark, beyond which axes are logarithmic
     releases: int = 16  # points of a curve of composition
-    errors: int = 2  # noise errors that a band reaches: some 19 times in 20 the truth is inside
+    errors: int = 2  # noise errors that a band reaches: about 19 times in 20 the truth is inside
     arrow_rise: float = 1.6  # factor by which an arrow stands above all times, and above another arrow
     size_ticks: int = 8  # sizes with a tick each
     listed: int = 21  # labels in the table of a report
@@ -189,12 +189,12 @@ class _Taken(GridSpecFromSubplotSpec):
 
 
 def _part_at(ax: object) -> SubFigure:
-    """Return an empty part of the figure in the place of `ax`. A picture that stands there is cleared."""
+    """Return an empty part of the figure in the place of `ax`, after clearing any picture there."""
     if not isinstance(ax, Axes):
         raise InvalidInput(f"ax is of type {type(ax).__name__}, expected Axes or a figure of matplotlib, or None")
     place, figure = ax.get_subplotspec(), ax.get_figure()
     if place is None or figure is None:
-        raise InvalidInput("ax has no place in a grid, which the picture could take: make it with plt.subplots")
+        raise InvalidInput("ax has no place in a grid, which the picture could fill: make it with plt.subplots")
     grid = place.get_gridspec()
     if isinstance(grid, _Taken):
         grid.part.clear()
@@ -203,7 +203,7 @@ def _part_at(ax: object) -> SubFigure:
     ax.set_subplotspec(taken[0])
     ax.set_axis_off()
     taken.part = figure.add_subfigure(taken[1])
-    # Until the figure is laid out, matplotlib takes a grid in a grid for one in the whole figure.
+    # Until the figure is laid out, matplotlib treats a grid in a grid as one in the whole figure.
     taken.part.bbox_relative.set(_box(place))
     return taken.part
 
@@ -229,7 +229,7 @@ def whole_figure(figure: FigureBase) -> Figure:
 
 
 def inches(figure: FigureBase) -> tuple[float, float]:
-    # The stubs do not know that a part of a figure has a box.
+    # The stubs omit that a part of a figure has a box.
     part: Any = figure
     return float(part.bbox.width / part.dpi), float(part.bbox.height / part.dpi)
 
@@ -237,7 +237,7 @@ def inches(figure: FigureBase) -> tuple[float, float]:
 def side_by_side(figure: FigureBase, count: int, shared: str = "") -> list[Axes]:
     """Add panels in a row, or in a column if the figure is as narrow as a column of a page.
 
-    If their horizontal axes are alike, `shared` is the name of all, and written once below a column.
+    If their horizontal axes are equal, `shared` is their name, written once below a column.
     """
     in_a_row = inches(figure)[0] >= 2.2 * count
     panels = figure.subplots(*((1, count) if in_a_row else (count, 1)), squeeze=False, sharex=bool(shared))
@@ -249,12 +249,12 @@ def side_by_side(figure: FigureBase, count: int, shared: str = "") -> list[Axes]
 def set_title(figure: FigureBase, title: str) -> None:
     """Set the title of a picture, with line breaks that fit its width and leave no short last line."""
     letters = int(LIMITS.title_letters * inches(figure)[0])
-    # Names of classes and groups may have dollar signs, between which there is no formula.
+    # Names of classes and groups may have dollar signs, which do not enclose formulas.
     figure.suptitle("\n".join(_break_line(line, letters) for line in title.split("\n")), parse_math=False)
 
 
 def _break_line(line: str, letters: int) -> str:
-    """Break a line into as few as fit, about equally long, and never beside a relation or behind a number."""
+    """Break a line into the least number that fits, about equally long, but not at a relation or after a number."""
     kept = re.sub(r" [=≤≥] |(?<=\d) (?=\w)", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), line)
     few = max(1, len(textwrap.wrap(kept, letters)))
     texts = (textwrap.fill(kept, width) for width in range(1, letters + 1))
@@ -290,7 +290,7 @@ def looks(names: Collection[object], kind: str) -> list[dict[str, Any]]:
     """Return one look per curve, no two with the same marker, so that they are distinguishable without colour."""
     if not 1 <= len(names) <= len(MARKERS):
         raise InvalidInput(f"{len(names)} {kind} for one picture, expected 1 to {len(MARKERS)}: draw several pictures")
-    # Shades of cividis, and beyond four curves others; neighbours are far apart in lightness.
+    # Shades of cividis, and beyond four curves others, with neighbours far apart in lightness.
     shades = (DARK, "#8a8678", "#434e6c", "#b9a63f", "#6b1d2f", "#7fb0d6", "#a3521b", "#c9a0b8")
     lines = ("-", "--", "-.", ":")
     return [
@@ -320,14 +320,14 @@ class _LogTicks(LogLocator):
     """Ticks of a logarithmic axis at 1, 2 and 5 times powers of ten, or fewer if the axis is upright and short."""
 
     def tick_values(self, vmin: float, vmax: float) -> Any:
-        """Return the ticks, those inside few enough that their labels do not overlap."""
+        """Return the ticks, thinned so that their labels do not overlap."""
         ticks, axes = np.asarray(super().tick_values(vmin, vmax)), cast(Axis, self.axis).axes
         seen = ticks[(ticks >= vmin) & (ticks <= vmax)]
-        room = 1 + int(axes.bbox.height / cast(Figure, axes.get_figure()).dpi / LIMITS.tick_line)
-        if seen.size <= room or self.axis is axes.xaxis:
+        most = 1 + int(axes.bbox.height / cast(Figure, axes.get_figure()).dpi / LIMITS.tick_line)
+        if seen.size <= most or self.axis is axes.xaxis:
             return ticks
         tens = seen[np.isclose(np.log10(seen), np.rint(np.log10(seen)))]
-        return tens if 2 <= tens.size <= room else seen[:: -(-seen.size // room)]
+        return tens if 2 <= tens.size <= most else seen[:: -(-seen.size // most)]
 
 
 def set_integer_ticks(axis: Axis) -> None:
@@ -335,7 +335,7 @@ def set_integer_ticks(axis: Axis) -> None:
 
 
 def plain(value: float) -> str:
-    """Write a number as on paper: without an exponent of ten, or with one that is raised."""
+    """Write a number for print: without an exponent of ten, or with a superscript one."""
     return _typeset(f"{value:,.10g}" if 1e-4 < abs(value) < 1e7 else f"{value:g}")
 
 
@@ -350,7 +350,7 @@ def write_count(count: int, noun: str) -> str:
 
 
 def number_texts(numbers: Floats, apart: float = 0.0) -> list[str]:
-    """Write increasing numbers in the fewest digits, at least three, that tell those apart that differ by `apart`."""
+    """Write increasing numbers in the fewest digits, at least three, that distinguish those more than `apart` apart."""
     gap = max(apart, float(np.diff(numbers).min(initial=math.inf)))
     for digits in range(3, 18):
         texts = [f"{number:.{digits}g}" for number in numbers]
@@ -382,9 +382,9 @@ def spread(count: int, most: int) -> NDArray[np.intp]:
 
 
 def tick_labels(axis: Axis, labels: Floats, length: float, names: Sequence[str] = ()) -> None:
-    """Put a tick at the rank of every label, or of every second, fifth, tenth, … one, if `length` inches are short.
+    """Put a tick at the rank of every label, or of every second, fifth, tenth, … one, to fit `length` inches.
 
-    The first label always has one, however small the picture is. Ticks show `names` if there are any.
+    The first label always has one, even in the smallest picture. Ticks show `names` if there are any.
     """
     horizontal = axis.axis_name == "x"  # type: ignore[attr-defined]
     longest = max(map(len, names or (number_texts(labels[[0, -1]]) if labels.size > 1 else ["0"])))
@@ -408,7 +408,7 @@ def short_names(names: Iterable[object]) -> tuple[str, ...]:
 
 
 def line_edges(numbers: Floats) -> Floats:
-    """Return the edges of the cells around increasing numbers: halfway, and as far beyond both ends."""
+    """Return the edges of the cells around increasing numbers: halfway between, and as far beyond both ends."""
     if numbers.size == 1:
         return np.array([numbers[0] - 0.5, numbers[0] + 0.5])
     middles = (numbers[1:] + numbers[:-1]) / 2

@@ -27,7 +27,7 @@ from optrand.studies._adaptive import lattice_around
 from optrand.studies._paths import Decomposable, Paths, decompose_paths, merge_neighbours
 
 Flow = Decomposable | Released
-"""Mechanism, that of a release, or randomizer: its interval columns can be drawn as a flow."""
+"""Mechanism, mechanism of a release, or randomizer, whose interval columns can be drawn as a flow."""
 
 Drawable = Flow | Additive
 """All of these, or additive noise of :mod:`optrand.baselines`, which is drawn for some of its labels."""
@@ -48,7 +48,7 @@ def class_names(subject: object) -> tuple[str, ...]:
 
 
 def extract_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomizer:
-    """Return the table to draw, without outputs that are next to impossible under every label, below 1e-9.
+    """Return the table to draw, without outputs of probability below 1e-9 under every label.
 
     Columns that a mechanism splits between neighbouring floats are drawn as one
     (:func:`optrand.studies._paths.merge_neighbours`). Additive noise is rounded to a fine grid, or to values of its
@@ -68,13 +68,13 @@ def extract_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomi
     if table.arcs is None:
         used = table.matrix.max(axis=0) >= LIMITS.least
         return Randomizer(table.labels, table.outputs[used], table.matrix[:, used], table.epsilon)
-    # An arc of its own output, as nearly all are, has this as its largest probability.
+    # Nearly all arcs are alone at their output, of which this is the largest probability.
     highest = np.exp(table.epsilon) * table.arcs.masses
     return Randomizer.of_arcs(table.labels, table.arcs.only(highest >= LIMITS.least), table.epsilon)
 
 
 def extract_paths(subject: Flow) -> Paths:
-    """Return the components to draw, without those of a weight below 1e-9, which is added to that of a neighbour."""
+    """Return the components to draw, after components with a weight below 1e-9 are merged into neighbours."""
     paths = decompose_paths(mechanism_in(subject))
     kept = [number for number, weight in enumerate(paths.weights) if weight >= LIMITS.least]
     phases = (*(paths.phases[number] for number in kept), paths.phases[-1])
@@ -83,7 +83,7 @@ def extract_paths(subject: Flow) -> Paths:
 
 def _round_noise(subject: Additive, labels: ArrayLike | None) -> Randomizer:
     if labels is None:
-        raise InvalidInput(f"{type(subject).__name__} takes every label of an interval: pass labels, those to draw")
+        raise InvalidInput(f"{type(subject).__name__} has every label of an interval: pass labels, those to draw")
     rows = np.unique(check_values(labels, "labels"))
     if subject.clip is not None:
         low, high = subject.clip.low, subject.clip.high
@@ -105,7 +105,7 @@ def problem_of(subject: object) -> Problem:
 
 
 def has_means(subject: object) -> bool:
-    """Check that the outputs are numbers, and not the names of classes."""
+    """Decide whether the outputs are numbers, and not the names of classes."""
     problem = getattr(mechanism_in(subject), "problem", None)
     return not (isinstance(problem, Problem) and problem.loss == losses.zero_one)
 
@@ -139,12 +139,12 @@ class Cells:
 
     @property
     def middles(self) -> tuple[Indices, Indices]:
-        """Return the ranks of the label and of the output in the middle of each group."""
+        """Ranks of the label and of the output in the middle of each group."""
         return (self.rows[:-1] + self.rows[1:]) // 2, (self.columns[:-1] + self.columns[1:]) // 2
 
     @property
     def size(self) -> str:
-        """Return the number of labels and outputs in a cell, in words; empty if it is one of each."""
+        """Number of labels and outputs in a cell, in words. Empty if it is one of each."""
         rows, columns = int(np.diff(self.rows).max()), int(np.diff(self.columns).max())
         return "" if rows == columns == 1 else f"cells of up to {rows:,} by {columns:,}"
 
@@ -201,12 +201,12 @@ def wide_gaps(outputs: Floats) -> Indices:
 class Ranks:
     """Axis of outputs by rank, broken between neighbouring outputs that lie far apart.
 
-    Neighbours stand 1 apart, or in proportion to their distance and 1 apart in the mean, and further apart if the axis
+    Neighbours are 1 apart, or in proportion to their distance and 1 apart in the mean, and further apart if the axis
     is broken between them.
     """
 
     outputs: Floats
-    places: Floats  # where each output stands
+    places: Floats  # of the outputs
     breaks: Indices  # ranks before the breaks
     length: float  # inches
     names: Sequence[str] = ()  # of the outputs, if they are classes with names
@@ -215,16 +215,16 @@ class Ranks:
     def of(cls, outputs: Floats, length: float, most: int, *, even: bool = True, names: Sequence[str] = ()) -> Ranks:
         """Place outputs on an axis of `length` inches, without breaks if more than `most` are drawn in groups."""
         breaks = wide_gaps(outputs) if outputs.size <= most else np.array([], dtype=np.intp)
-        room = LIMITS.break_room * outputs.size / max(length - LIMITS.break_room * breaks.size, 0.3 * length)
+        width = LIMITS.break_width * outputs.size / max(length - LIMITS.break_width * breaks.size, 0.3 * length)
         places = np.arange(outputs.size, dtype=np.float64)
         if not even:
             for part in np.split(np.arange(outputs.size), breaks + 1):
                 scaled = (outputs[part] - outputs[part[0]]) / (np.ptp(outputs[part]) or 1.0)
                 places[part] = part[0] + (part.size - 1) * scaled
-        return cls(outputs, places + room * np.searchsorted(breaks, np.arange(outputs.size)), breaks, length, names)
+        return cls(outputs, places + width * np.searchsorted(breaks, np.arange(outputs.size)), breaks, length, names)
 
     def place(self, values: Floats) -> Floats:
-        """Return where numbers stand: in proportion between two outputs, or a little beyond the first or the last."""
+        """Return the places of numbers: in proportion between two outputs, or a little beyond the first or the last."""
         if self.outputs.size == 1:
             sides: Floats = 0.8 * np.sign(values - self.outputs[0])
             return sides
@@ -246,7 +246,7 @@ class Ranks:
         return edges, shown.astype(np.intp)
 
     def draw(self, axes: Axes, name: str, *, vertical: bool = False) -> None:
-        """Name an axis, with ticks at outputs, and mark its breaks."""
+        """Label an axis, put ticks at outputs, and mark its breaks."""
         axis: Axis = axes.yaxis if vertical else axes.xaxis
         ticks = self._ticks(vertical=vertical)
         axis.set_ticks(self.places[ticks], self._texts(ticks), parse_math=False)
@@ -274,7 +274,7 @@ class Ranks:
         for part in np.split(np.arange(self.outputs.size), self.breaks + 1):
             count = 1 + int((part.size - 1) * unit / apart)
             ticks += part[spread(part.size, count)].tolist() if count > 1 else [int(part[part.size // 2])]
-        # Places in proportion may be closer than ranks: keep each tick that does not overlap with the one before.
+        # Places in proportion may be closer than ranks: keep each tick that does not overlap the one before.
         kept = ticks[:1]
         for tick in ticks[1:]:
             if (self.places[tick] - self.places[kept[-1]]) * unit >= 0.9 * apart:

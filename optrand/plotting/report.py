@@ -1,4 +1,4 @@
-"""Report: one page with a mechanism's certificate, budget and pictures, for people who do not run Python."""
+"""Reports: pages with a mechanism's certificate, budget and pictures, for people who do not run Python."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def report_page(
 ) -> str:
     """Write the page of one mechanism, a whole HTML document: certificate, budget, labels and pictures.
 
-    It has no scripts and no references to anything outside it, and equal mechanisms give equal pages. A picture that a
+    It has no scripts and no external references, and equal mechanisms have equal pages. A picture that a
     mechanism does not have is replaced by the reason.
 
     Parameters
@@ -62,7 +62,7 @@ def report_page(
     certificate : Certificate
         Certificate of this mechanism: :func:`optrand.certify`.
     name : str
-        File that readers are to verify.
+        File for readers to verify.
     parts : BudgetSplit, optional
         Budgets of the prior and of the labels of the release that the mechanism drew. The page then states their total.
     record : ReleaseRecord, optional
@@ -118,7 +118,7 @@ def group_report_page(
     title = f"A release by {write_count(len(mechanisms), 'group')} at a total of ε = {shown_above(parts.total, 6)}"
     budget = [
         ("Total ε", f"{parts.total!r} nats: priors {parts.prior!r}, labels {parts.labels!r}"),
-        ("Mechanisms", f"{len(distinct)} for {write_count(len(mechanisms), 'group')}; a row is in one group alone"),
+        ("Mechanisms", f"{len(distinct)} for {write_count(len(mechanisms), 'group')}, and each row is in one group"),
     ]
     if relative_loss is not None:
         budget.append(("Objective", f"{shown_above(relative_loss, 4)} of that of one randomizer for all rows"))
@@ -141,7 +141,7 @@ def _describe(
 
 
 def _quote(name: str) -> str:
-    # The name of a file may hold octets that are not text. If it began with a dash, it would be read as an option.
+    # The name of a file may hold octets that are not text. A name that begins with a dash would be read as an option.
     shown_name = name.encode(errors="replace").decode()
     return shlex.quote(f"./{shown_name}" if shown_name.startswith("-") else shown_name)
 
@@ -159,9 +159,9 @@ def _picture(drawn: FigureBase | str) -> dict[str, object]:
 def verdict(proof: Certificate) -> tuple[bool, str]:
     """Return whether all guarantees are proven, and a sentence about it."""
     if proof.findings:
-        return False, f"Not certified: {'; '.join(proof.findings)}."
+        return False, f"Not certified: {', and '.join(proof.findings)}."
     if not math.isfinite(proof.gap):
-        return False, "Verified: private and feasible. How close to the best it is was not proven."
+        return False, "Verified: private and feasible. Its distance from the optimum was not proven."
     best = "none is better" if proof.gap == 0 else f"none is better by more than a share of {above(proof.gap, 2)}"
     return True, f"Verified: private and feasible, and of all private mechanisms that answer this question {best}."
 
@@ -172,7 +172,7 @@ def certificate_facts(mechanism: Mechanism, proof: Certificate) -> Facts:
     proven = math.isfinite(proof.gap)
     optimum = f"between {shown_below(proof.lower)} and {shown_above(proof.upper)}" if proven else "no range was proven"
     drawn = extract_table(mechanism).n
-    merged = f"; {drawn:,} in the pictures, where neighbouring floats are one" if drawn < mechanism.n else ""
+    merged = f" ({drawn:,} in the pictures, which join neighbouring floats)" if drawn < mechanism.n else ""
     found = [
         ("Labels", f"{problem.k:,}, from {problem.labels[0]:g} to {problem.labels[-1]:g}"),
         ("Outputs", f"{mechanism.n:,}, {in_words(problem.outputs)}{merged}"),
@@ -208,8 +208,8 @@ def budget_facts(mechanism: Mechanism, parts: BudgetSplit | None = None) -> Fact
     spent = shown_spent(mechanism.realised_epsilon, mechanism.epsilon)
     found = [
         ("ε requested", f"{mechanism.epsilon!r} nats"),
-        ("ε realised", f"{spent} nats, rounded up; verified in integers"),
-        ("Largest ratio", f"{ratio}, rounded up: of two labels, how much likelier one of them makes an output"),
+        ("ε realised", f"{spent} nats, rounded up, verified in integers"),
+        ("Largest ratio", f"{ratio}, rounded up, of an output's probabilities under two labels"),
         ("δ", "0: the promise has no exceptions"),
     ]
     if parts is not None:
@@ -218,7 +218,7 @@ def budget_facts(mechanism: Mechanism, parts: BudgetSplit | None = None) -> Fact
 
 
 def odds(mechanism: Mechanism) -> dict[str, str]:
-    """Return how far one released number changes odds, and a probability of one half, all rounded outward."""
+    """Return by how much one released number changes odds, and a probability of one half, all rounded outward."""
     ratio = mechanism.realised_ratio
     likely = math.ceil(1000 * ratio / (1 + ratio)) / 1000
     return {"factor": above(float_above(ratio), 4), "most": f"{likely:.1%}", "least": f"{1 - likely:.1%}"}

@@ -5,11 +5,11 @@
 :func:`sweep`                 problems over epsilons, penalties and label sets
 :func:`smallest_epsilon`      least epsilon whose optimum reaches a loss
 :func:`minimax`               least loss under the worst prior
-:func:`adaptive_outputs`      few outputs, placed for the problem, that lose at most a given share
-:func:`place_knots`           labels that stand for a continuum of labels, placed for its prior
-:func:`continuous_mechanism`  labels that are a continuum, by way of knots and unbiased rounding
+:func:`adaptive_outputs`      few outputs, placed for the problem, at most a given share above the optimum
+:func:`place_knots`           labels that represent a continuum of labels, placed for its prior
+:func:`continuous_mechanism`  mechanism of a continuum of labels, by knots and unbiased rounding
 :func:`decompose_paths`       mechanism as a mixture of randomized responses on bins
-:func:`count_outputs`         number of outputs, those that rounding split counted once
+:func:`count_outputs`         number of outputs before rounding to floats
 ============================  ====================================================================
 """
 

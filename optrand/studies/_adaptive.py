@@ -1,4 +1,4 @@
-r"""Few outputs that lose little: placed for the problem, and certified against the optimum over all outputs.
+r"""Few outputs, placed for the problem, and certified against the optimum over all outputs.
 
 Unbiased rounding of the optimum's outputs to a grid adds exactly half its variance to the loss, which is an upper bound
 for that grid (``docs/mathematics.md``, section 10). :class:`.Placements` minimises the bound over grids.
@@ -69,7 +69,7 @@ class AdaptiveOutputs:
 
     @property
     def excess(self) -> float:
-        """Loss beyond the optimum at most: ``upper / lower - 1``, or ``upper - lower`` unless `lower` is positive."""
+        """Excess over the optimum at most: ``upper / lower - 1``, or ``upper - lower`` unless `lower` is positive."""
         return _excess(self.lower, self.upper)
 
 
@@ -82,7 +82,7 @@ def adaptive_outputs(
     step: float | None = None,
     origin: float = 0.0,
 ) -> AdaptiveOutputs:
-    """Place few outputs for a problem: as few as a tolerance allows, or the best that were found for a given number.
+    """Place outputs for a problem: the least number found for a tolerance, or the best found for a given number.
 
     Parameters
     ----------
@@ -91,33 +91,33 @@ def adaptive_outputs(
     tolerance : float, optional
         Relative, above 0: the certified loss is at most ``1 + tolerance`` times the optimum over all outputs.
     n : int, optional
-        Number of outputs at most. Give either `tolerance` or `n`.
+        Largest number of outputs. Pass either `tolerance` or `n`.
     step, origin : float, optional
         Outputs are multiples of `step` above `origin`: 1 for integers, 0.01 for cents. Anywhere by default.
 
     Raises
     ------
     InvalidInput
-        A problem of another kind, or neither or both of `tolerance` and `n`.
+        A problem of another kind, or not exactly one of `tolerance` and `n`.
     Infeasible
         No `n` outputs were found on which the problem can be solved.
     NotCertified
-        The lattice is too coarse for the tolerance at the values next to good outputs, or the optimum itself
-        is not proven to within it.
+        The lattice is too coarse for the tolerance at the values next to good outputs, or the optimum
+        is not proven to within the tolerance.
 
     Notes
     -----
     *Guaranteed:* the tolerance, and that no single output of the grid can be left out. *Not guaranteed:* that no grid
-    of fewer outputs exists, or that no other `n` outputs are better, since the placement of outputs is not a convex
+    with fewer outputs exists, or that no other `n` outputs are better, since the placement of outputs is not a convex
     problem. The proven `lower` bound over all outputs limits the gain of a better placement.
 
     *Method.* Solve without a grid, merge its outputs into ``n`` by the bound above, move them down the slope of the
-    optimal value, solve again; bisection finds the least `n` for a tolerance. On a lattice, take the two values next to
-    each output. Then drop single outputs while the tolerance holds. Some tens of solves: 0.1 to 3 s for 53 labels. For
-    losses other than squared there is no such bound: single outputs of the optimum are dropped, the cheapest first.
+    optimal value, and solve again. Bisection finds `n` for a tolerance. On a lattice, take the two values next to
+    each output. Then drop single outputs while the tolerance holds. With tens of solves it takes 0.1 to 3 s for 53 labels.
+    For other losses than squared there is no such bound: single outputs of the optimum are dropped, the cheapest first.
 
-    *Sizes.* For weeks worked (53 labels, epsilon 1; 104 outputs on the line) tolerances of 1e-2, 1e-3 and 1e-4 take 2,
-    4 and 10 placed outputs, or 4, 6 and 12 integers; even grids over the optimum's outputs take 10, 24 and 72, those of
+    *Sizes.* For weeks worked (53 labels, epsilon 1, 104 outputs on the line) tolerances of 1e-2, 1e-3 and 1e-4 need 2,
+    4 and 10 placed outputs, or 4, 6 and 12 integers. Even grids over the optimum's outputs need 10, 24 and 72, those of
     [B23], Algorithm 2, 59, 279 and 925.
 
     Examples
@@ -173,7 +173,7 @@ class _Search:
         proof = mechanism.certificate
         if not _excess(proof.lower, proof.upper) <= tolerance:
             raise NotCertified(
-                f"the optimum itself is proven to {shown_above(proof.gap, 3)} only, less than the tolerance of "
+                f"the optimum itself is proven only to {shown_above(proof.gap, 3)}, which is above the tolerance of "
                 f"{tolerance:g}",
                 certificate=proof,
                 mechanism=mechanism,
@@ -197,14 +197,14 @@ class _Search:
         """Bisect on the number of outputs, then drop outputs while the tolerance holds."""
         if not self.is_squared:
             return self._prune(self._require(self._solve(self._snap(self.outputs))))
-        # Half the variance of rounding is a bound: outputs that meet it are enough.
+        # Half the variance of rounding bounds the excess, so outputs that meet the bound are enough.
         high, most = self.placements.fewest(2 * self.tolerance * self.lower), self.outputs.size
         found = self._attempt(high, self.tolerance)
         while not self._meets(found) and high < most:
             high = min(2 * high, most)
             found = self._attempt(high, self.tolerance)
         best = self._require(found)
-        # The excess need not fall with each further output: bisection finds a small number, not always the least.
+        # The excess need not fall with each further output, so bisection finds a small number, not always the least.
         # One output is never unbiased for two labels or more.
         low = 1 if self.problem.unbiased else 0
         while high - low > 1:
@@ -221,13 +221,13 @@ class _Search:
         return self._prune(best)
 
     def place(self, n: int) -> AdaptiveOutputs:
-        """Return the best placement of at most `n` outputs that is found."""
+        """Return the best placement found of at most `n` outputs."""
         found = self._attempt(n, PROVEN) if self.is_squared else self._solve(self._snap(self.outputs))
         while found is not None and found.n > n:
             found = self._leave_one_out(found)
         if found is None:
             raise Infeasible(
-                f"no placement of at most {n} outputs was found on which the problem can be solved: ask for more"
+                f"no placement of at most {n} outputs was found on which the problem can be solved: allow more"
             )
         return found
 
@@ -241,7 +241,7 @@ class _Search:
         if self.lattice is None:
             good = self.lower + tolerance * (self.lower if self.lower > 0 else 1.0)
             return self._judge(descend(self.problem, start, until=good))
-        # A heuristic: outputs are placed as if there were no lattice, then its values around them are taken.
+        # A heuristic: outputs are placed as if there were no lattice, and replaced by the lattice values around them.
         found = descend(self.problem, start)
         return self._solve(self._snap(start if found is None else found.randomizer.outputs))
 
@@ -266,7 +266,7 @@ class _Search:
             raise Infeasible("the lattice has no values inside the interval on which the problem can be solved")
         if not self._meets(found):
             raise NotCertified(
-                f"the lattice values next to good outputs lose {found.excess:.3g} of the optimum, more than the "
+                f"the lattice values next to good outputs are {found.excess:.3g} above the optimum, more than the "
                 f"tolerance of {self.tolerance:g}: make the step smaller or the tolerance larger",
                 certificate=found.mechanism.certificate,
                 mechanism=found.mechanism,
@@ -279,11 +279,11 @@ class _Search:
         return best
 
     def _leave_one_out(self, found: AdaptiveOutputs) -> AdaptiveOutputs | None:
-        """Leave out one output so that the tolerance holds. Those that should cost least are tried first."""
+        """Leave out one output so that the tolerance holds. Try those with the least estimated cost first."""
         outputs, gaps = found.grid.values, np.diff(found.grid.values)
         weights = found.mechanism.prior @ found.mechanism.matrix
         costs = np.full(outputs.size, math.inf)
-        # A heuristic order. The outermost outputs have no such cost, and are tried last.
+        # A heuristic order. The outermost outputs have no such estimate, and are tried last.
         # Half of this is the variance that rounding to the neighbours adds.
         costs[1:-1] = weights[1:-1] * gaps[:-1] * gaps[1:]
         for i in np.argsort(costs, kind="stable").tolist():
@@ -296,7 +296,7 @@ class _Search:
 def lattice_around(positions: Floats, step: float, origin: float = 0.0) -> Floats:
     """Return the values ``origin + i * step`` next to each position: at or below it, and above it.
 
-    All numbers count as the decimals that they are written as: the float 0.35 is slightly below 35 hundredths.
+    Floats stand for their shortest decimals: the float 0.35 is slightly below 35 hundredths.
     """
     stride, zero = decimal_value(step), decimal_value(origin)
     below = {math.floor((decimal_value(position) - zero) / stride) for position in positions.tolist()}
@@ -313,12 +313,12 @@ def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
 
 def _solve_on(problem: Problem, grid: Grid) -> Solution:
     # For tables of up to 1,000 entries one linear program is quicker than an interior point. At an epsilon below 1e-4
-    # its tolerance admits answers that are biased, whose outputs allow no solution.
+    # its tolerance admits biased answers, whose outputs are infeasible.
     posed = replace(problem, outputs=grid)
     quick = problem.unbiased and problem.epsilon >= 1e-4 and problem.k * grid.values.size <= 1_000
     quick = quick and problem.loss == losses.squared
     solution = (_solve_program(posed, grid.values) if quick else None) or design(posed)
-    # The grid of the result holds no output that is not in use, and each solve may leave out others.
+    # The grid of the result holds only outputs in use, and each solve may leave out others.
     used = solution.randomizer.outputs
     return solution if used.size == grid.values.size else _solve_on(problem, Grid(used))
 
@@ -332,7 +332,7 @@ def _solve_program(problem: Problem, outputs: Floats) -> Solution | None:
         return None
     top = answer.table.max(axis=0)
     used = top > 1e-10
-    # Entries break privacy by the tolerance of the backend, infinitely so if one that should be tiny is 0.
+    # Entries violate privacy by the tolerance of the backend, or infinitely if one that should be tiny is 0.
     table = np.clip(answer.table, top * math.exp(-problem.epsilon), top)[:, used]
     found = Randomizer(problem.labels, outputs[used], table / table.sum(axis=1, keepdims=True), problem.epsilon)
     dual = Dual(width**2 * answer.duals["sum"], width * answer.duals["mean"])
@@ -340,7 +340,7 @@ def _solve_program(problem: Problem, outputs: Floats) -> Solution | None:
 
 
 def slopes(solution: Solution, positions: Floats) -> Floats:
-    """Compute the slope of the optimal value in each output; 0 for a position that the solution does not use."""
+    """Compute the slope of the optimal value in each output, 0 for a position that the solution does not use."""
     problem, found = solution.problem, solution.randomizer
     if solution.dual is None:
         return np.zeros(positions.size)
@@ -372,9 +372,9 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
         positions = np.clip(unit * x, low, high)
         found = optimum_on(problem, positions)
         if found is None:
-            # No solution: a large objective, in units of the initial loss, makes the line search shorten its step.
+            # Without a solution a large objective, in units of the first loss, makes the line search shorten its step.
             return 1e3, np.zeros(x.size)
-        # Values of a linear program are accurate to its tolerance: what improves them by less is no improvement.
+        # Values of a linear program are accurate to its tolerance, below which an improvement does not count.
         if best is None or found.value < best.value - PROVEN * scale:
             best = found
             if best.value <= until:
@@ -390,7 +390,7 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
             jac=True,
             method="L-BFGS-B",
             bounds=list(zip((low / unit).tolist(), (high / unit).tolist(), strict=True)),
-            # Iterations take a solve or two each. Smaller steps move no third digit of the excess.
+            # Iterations take one or two solves each. Smaller steps do not change the third digit of the excess.
             options={"maxiter": 40, "ftol": 1e-7},
         )
     except StopIteration:
@@ -399,7 +399,7 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
 
 
 def _limits(problem: Problem, n: int) -> tuple[Floats, Floats]:
-    """Return where each output may move: the outermost of an unbiased problem no further inward than feasible."""
+    """Return the bounds of each output: the outermost of an unbiased problem no further inward than feasible."""
     low, high = np.full(n, problem.outputs.low), np.full(n, problem.outputs.high)
     if problem.unbiased and n > 1:
         width = float(np.ptp(problem.labels))

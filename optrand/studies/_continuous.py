@@ -1,7 +1,7 @@
-"""A randomizer for a continuum of labels: round to a knot without bias, then randomize the knot.
+"""Randomizers for a continuum of labels: round to a knot without bias, then randomize the knot.
 
-The prior is one on an interval, and the knots are placed for it, by an exact dynamic programme. Privacy, unbiasedness
-and the exact loss: ``docs/mathematics.md``, section 10.
+The prior is one on an interval, and an exact dynamic programme places the knots for it. Privacy, unbiasedness
+and the exact loss are derived in ``docs/mathematics.md``, section 10.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ContinuousPrior:
     weights : (m,) array, optional
         At least 0, in any unit (counts, probabilities): they are divided by their sum. Equal by default.
     low, high : float, optional
-        The ends of the interval; by default those of the values.
+        The ends of the interval, by default those of the values.
 
     Raises
     ------
@@ -57,8 +57,8 @@ class ContinuousPrior:
 
     Notes
     -----
-    **Public.** Knots are values of the prior and are written down in the mechanism. A sample of private labels is
-    no prior: use public values, or private counts of public bins (:func:`optrand.sampling.private_prior`).
+    **Public.** Knots are values of the prior and are part of the mechanism. A sample of private labels must not be used
+    as a prior: use public values, or private counts of public bins (:func:`optrand.sampling.private_prior`).
 
     A density ``f`` is passed by quadrature: ``ContinuousPrior(nodes, rule_weights * f(nodes), low=..., high=...)``.
 
@@ -130,7 +130,7 @@ class Knots:
     ----------
     prior : ContinuousPrior
     values : (n,) array
-        Strictly increasing, from ``prior.low`` to ``prior.high``, both in.
+        Strictly increasing, from ``prior.low`` to ``prior.high``, both included.
 
     Examples
     --------
@@ -164,16 +164,16 @@ class Knots:
 
     @property
     def probabilities(self) -> Floats:
-        """Prior of the knots: how often a label is rounded to each, shape ``(n,)``."""
+        """Prior of the knots: the probability that a label is rounded to each, shape ``(n,)``."""
         moved = KnotCells.of(self.values, self.prior.values).move_weights(self.prior.weights)
-        # A problem takes no prior below the normal floats.
+        # A problem refuses a prior below the normal floats.
         return np.where(moved < SMALLEST_NORMAL, 0.0, moved)
 
 
 def place_knots(prior: ContinuousPrior, n: int) -> Knots:
     r"""Place `n` knots to which unbiased rounding adds the least variance.
 
-    .. math:: \min_{L = t_0 < \dots < t_{n-1} = U} \; \sum_x w_x (x - t_{i(x)})(t_{i(x)+1} - x)
+    .. math:: \min_{L = t_0 < \dots < t_{n-1} = U} \, \sum_x w_x (x - t_{i(x)})(t_{i(x)+1} - x)
 
     Parameters
     ----------
@@ -190,8 +190,8 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
     Notes
     -----
     A dynamic programme finds the minimum over all real knots, in ``O(n m log m)``
-    for ``m`` values: 50 knots of 2,000 values in 0.06 s, of 100,000 in 7 s. It is the least *added* loss; the loss of
-    the randomizer depends on the knots much less (:func:`continuous_mechanism`).
+    for ``m`` values: 50 knots of 2,000 values in 0.06 s, of 100,000 in 7 s. It is the least *added* loss. The loss of
+    the randomizer depends much less than this on the knots (:func:`continuous_mechanism`).
 
     Examples
     --------
@@ -218,12 +218,12 @@ def _check_prior(prior: object) -> None:
 
 @dataclass(frozen=True)
 class ContinuousMechanism:
-    """Epsilon-DP randomizer of all labels from the first label of a mechanism to its last, as unbiased as that one.
+    """Epsilon-DP randomizer of all labels from the first to the last label of a mechanism, with the same bias.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Mechanism of the knots, of which there are at least two. Its file holds everything:
+        Mechanism of at least two knots. Its file holds everything:
         ``ContinuousMechanism(optrand.load(path))``.
 
     Examples
@@ -279,7 +279,7 @@ class ContinuousMechanism:
         values : array of integers or floats, any shape
             From :attr:`low` to :attr:`high`.
         source : EntropySource, optional
-            By default the operating system, the only choice for a release.
+            By default the operating system's, the only choice for a release.
 
         Raises
         ------
@@ -288,10 +288,10 @@ class ContinuousMechanism:
 
         Notes
         -----
-        Two independent words per value, one to round and one to randomize. Both draws have exact rational
+        There are two independent words per value, one to round and one to randomize. Both draws have exact rational
         probabilities.
         """
-        # The mean of the rounded value is the value, and that of the output is the knot, so the output is unbiased; and
+        # The mean of the rounded value is the value, and that of the output is the knot, so the output is unbiased. And
         # a mixture of two private rows is private (section 10).
         return self.mechanism.sample(unbiased_rounding(values, self.knots, source=source), source=source)
 
@@ -301,7 +301,7 @@ class ContinuousMechanism:
         Raises
         ------
         InvalidInput
-            A mechanism for another loss, or a prior that leaves the interval.
+            A mechanism for another loss, or a prior beyond the interval.
 
         Examples
         --------
@@ -317,7 +317,7 @@ class ContinuousMechanism:
             raise InvalidInput(f"the prior has values outside the interval from {self.low:g} to {self.high:g}")
         randomizer = self.mechanism.randomizer
         cells, total = KnotCells.of(self.knots, prior.values), 0.0
-        # A label goes to the knot on either side. Its errors are those of the output of that knot about the label.
+        # A label is rounded to the knot on either side. Its errors are those of that knot's output about the label.
         for knot, share in ((cells.left, 1 - cells.share), (cells.left + 1, cells.share)):
             errors = randomizer.biases[knot] + (self.knots[knot] - prior.values)
             total += math.fsum(prior.weights * share * (randomizer.variances[knot] + errors**2))
@@ -343,12 +343,12 @@ def continuous_mechanism(
     epsilon : float
         Privacy budget in nats.
     knots : int, Knots or (n,) array
-        The number to place (:func:`optrand.studies.place_knots`), or the knots.
+        The number of knots to place (:func:`optrand.studies.place_knots`), or the knots.
 
     Raises
     ------
     NotCertified
-        As :func:`optrand.solve`.
+        As from :func:`optrand.solve`.
 
     Examples
     --------
@@ -370,13 +370,13 @@ def continuous_mechanism(
 
 
 class Placements:
-    r"""Best two, three, ... of at least two increasing points with weights, to which rounding adds the least variance.
+    r"""Best two, three, ... of increasing points with weights, to which rounding adds the least variance.
 
     Unbiased rounding between two neighbours :math:`a < b` of the chosen points adds :math:`C(a, b) = \sum_{a < x < b}
-    w_x (x - a)(b - x)`. The sum over neighbours is to be least for a number of points, the first and the last among
-    them. Each further point takes ``O(m log m)`` time and ``O(m)`` memory, when it is asked for.
+    w_x (x - a)(b - x)`. The sum over neighbours is minimised for each number of points, the first and the last among
+    them. Each further point takes ``O(m log m)`` time and ``O(m)`` memory, when it is first needed.
 
-    *Choosing from the set itself loses nothing.* Hold all chosen points but one, :math:`t`, and move that one between
+    *Choosing from the set itself loses nothing.* Fix all chosen points except one, :math:`t`, and move that one between
     two neighbours of the set. Then :math:`C(a, t) + C(t, b)` is a sum of terms :math:`(x - a)(t - x)` and :math:`(x -
     t)(b - x)`, linear in :math:`t`: one of the two neighbours is as good. ∎
 
@@ -395,7 +395,7 @@ class Placements:
         moments = [np.concatenate(([0.0], np.cumsum(weights * x**power))) for power in range(3)]
 
         def cost(a: Places, b: Places) -> Floats:
-            """`C`, from prefix sums: of two points that coincide, 0."""
+            """Compute `C` from prefix sums. For two points that coincide it is 0."""
             inside, first, second = (moment[np.maximum(b, a + 1)] - moment[a + 1] for moment in moments)
             total: Floats = np.maximum((x[a] + x[b]) * first - second - x[a] * x[b] * inside, 0.0)
             return total
@@ -412,7 +412,7 @@ class Placements:
         return float(self._costs[n - 2][-1]) * self._width**2
 
     def places(self, n: int) -> Places:
-        """Return the indices of the best `n` points. Fewer if more would add nothing."""
+        """Return the indices of the best `n` points, or fewer if others would add nothing."""
         self._reach(n)
         places = [self._costs[0].size - 1]
         for choice in reversed(self._choices[: n - 2]):
@@ -434,9 +434,9 @@ class Placements:
 
 
 def _one_more(before: Floats, cost: Cost) -> tuple[Floats, Places]:
-    """Minimise ``before[a] + C(a, b)`` over ``a <= b`` for every `b`; return also the first `a` that attains it.
+    """Minimise ``before[a] + C(a, b)`` over ``a <= b`` for every `b`. Return the minima and their first `a`.
 
-    Every pass settles the middle of each open range of `b`, whose `a` then bounds those of both halves.
+    Every pass solves the middle of each open range of `b`, whose `a` then bounds those of both halves.
     """
     size = before.size
     least, choice = np.empty(size), np.empty(size, dtype=np.intp)
@@ -451,7 +451,7 @@ def _one_more(before: Floats, cost: Cost) -> tuple[Floats, Places]:
         options = np.arange(counts.sum()) - np.repeat(starts - low, counts)
         totals = before[options] + cost(options, np.repeat(middle, counts))
         least[middle] = np.minimum.reduceat(totals, starts)
-        # Of equal minima the first, so that choices stay monotone.
+        # Take the first of equal minima, so that choices stay monotone.
         hits = np.flatnonzero(totals == np.repeat(least[middle], counts))
         _, earliest = np.unique(np.searchsorted(starts, hits, side="right"), return_index=True)
         best = options[hits[earliest]]

@@ -1,4 +1,4 @@
-"""Many problems at once: each distinct one is solved once, on the workers of an executor. Sweeps are tables of them."""
+"""Many problems at once, each distinct one solved once, on the workers of an executor, and sweeps, tables of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from optrand.solvers._dispatch import USEFUL_GAP, check_solver
 from optrand.studies._paths import count_outputs
 
 ProgressCallback = Callable[[int, int], object]
-"""Function of the number of problems done and that of all."""
+"""Function of the number of solved problems and of their total."""
 
 Answer = Mechanism | OptrandError
 
@@ -71,21 +71,21 @@ def solve_many(
     solver : Solver, optional
         As for :func:`optrand.solve`.
     executor : concurrent.futures.Executor, optional
-        Solves in threads, processes or on a cluster, such as Dask's ``client.get_executor()``; by default in this
+        Solves in threads, processes or on a cluster, such as Dask's ``client.get_executor()``. By default in this
         process, one by one. Threads gain little.
     on_error : {"raise", "return"}
         Whether to raise, once all others are solved, or to return an error in the place of its mechanism.
     time_limit : float
         Seconds, checked between problems. When they have passed, no other is begun, and each without an answer has
-        the error :class:`~optrand.errors.OutOfTime`. With an executor, tasks already running are not waited for; each
+        the error :class:`~optrand.errors.OutOfTime`. With an executor, running tasks are not waited for, and each
         worker checks the limit itself.
     progress : callable, optional
-        Called with the number of different problems done and that of all, before the first and after each task.
+        Called with the number of solved distinct problems and their total, before the first and after each task.
 
     Returns
     -------
     list of Mechanism
-        In the order of the problems. Each is exact, as that of :func:`optrand.solve`.
+        In the order of the problems. Each is exact, as from :func:`optrand.solve`.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def solve_many(
         An item that is not a problem, named by its position, or an invalid solver or time limit. It is raised before
         anything is solved.
     SomeFailed
-        Problems without a certified answer, by their positions. All other mechanisms are attached as ``results``.
+        Some problems, named by their positions, have no certified answer. The results are attached as ``results``.
 
     Examples
     --------
@@ -111,11 +111,11 @@ def solve_many(
     limit = time_limit if time_limit == math.inf else check_real(time_limit, "time_limit")
     if limit < 0:
         raise InvalidInput(f"time_limit is {limit:g}, expected seconds from 0 to math.inf")
-    # By the wall clock, which workers in other processes read as well.
+    # The wall clock, which workers in other processes can read, too.
     end = time.time() + limit
     given = _check_problems(problems)
     late = OutOfTime(f"no answer within the time limit of {time_limit:g} s: pass a larger time_limit, or an executor")
-    # Equal problems are one key. All are late until they are answered.
+    # Equal problems are one key. All count as late until they are answered.
     answers = dict[Problem, Answer](dict.fromkeys(given, late))
     work = partial(_answer_all, solver=solver, end=end, late=late)
     distinct = list(answers)
@@ -135,7 +135,7 @@ def solve_many(
         first, error = next(iter(failed.items()))
         raise SomeFailed(
             f"{len(failed):,} of {len(ordered):,} problems have no certified answer, the first of them number {first} "
-            f"({error}): pass on_error='return', or take the others from .results",
+            f"({error}): pass on_error='return', or read the others from .results",
             ordered,
         ) from error
     return ordered
@@ -153,7 +153,7 @@ def _complete(
         for part in parts:
             yield part, work(part)
         return
-    # Tasks are submitted within the try, so that an interrupt cancels those that were.
+    # Tasks are submitted within the try, so that an interrupt cancels those already submitted.
     futures = {}
     try:
         for part in parts:
@@ -161,7 +161,7 @@ def _complete(
         left = None if end == math.inf else max(0.0, end - time.time())
         for future in as_completed(futures, timeout=left):
             yield futures[future], future.result()
-    # Before the end it is an error of a task, after it that of as_completed.
+    # Before the end the error is that of a task, after it that of as_completed.
     except TimeoutError:
         if time.time() < end:
             raise
@@ -203,7 +203,7 @@ class SweepRow:
     ----------
     epsilon, bias_penalty : float
     value : float
-        Objective of the mechanism; NaN without a mechanism.
+        Objective of the mechanism. NaN without a mechanism.
     lower, upper : float
         Proven bounds of the optimal value.
     gap : float
@@ -215,11 +215,11 @@ class SweepRow:
     variance, squared_bias : float
         Means under the prior, in floats. Half their sum is the mean half squared error.
     outputs : int
-        Number of outputs in use; 0 without a mechanism.
+        Number of outputs in use. 0 without a mechanism.
     status : str
-        ``certified``; ``infeasible`` if no randomizer meets the constraints; ``failed`` without a certificate.
+        ``certified``, ``infeasible`` if no randomizer meets the constraints, or ``failed`` without a certificate.
     reason : str
-        Why a row is not certified; else empty.
+        The reason if a row is not certified, else empty.
     """
 
     epsilon: float
@@ -250,7 +250,7 @@ class SweepRow:
         biases = np.array(result.exact_biases, dtype=float)
         return replace(
             given,
-            # The bound that is the value of the mechanism itself, the other one being that of its dual.
+            # This bound is the value of the mechanism, the other one that of its dual.
             value=proof.lower if proof.maximised else proof.upper,
             **_bounds(proof),
             variance=float(result.prior @ result.table.variances),
@@ -268,7 +268,7 @@ class SweepRow:
 )
 @dataclass(frozen=True)
 class Sweep(Sequence[SweepRow]):
-    """Rows in the order of the parameters; ``pandas.DataFrame(sweep)`` is the table.
+    """Rows in the order of the parameters, as a table by ``pandas.DataFrame(sweep)``.
 
     Attributes
     ----------
@@ -296,7 +296,7 @@ class Sweep(Sequence[SweepRow]):
     def plot(self, **options: Any) -> FigureBase:
         """Draw standard deviation against bias by :func:`optrand.plotting.frontier_figure`, on the axes `ax`.
 
-        Loads matplotlib.
+        This loads matplotlib.
         """
         # Import by name, since plotting is a higher layer.
         drawn: FigureBase = importlib.import_module("optrand.plotting").frontier_figure(self, **options)
@@ -328,28 +328,28 @@ def sweep(
     executor: Executor | None = None,
     progress: ProgressCallback | None = None,
 ) -> Sweep:
-    """Answer a problem at every pair of an epsilon and a bias penalty.
+    """Solve a problem at every pair of an epsilon and a bias penalty.
 
     Parameters
     ----------
     problem : Problem
         Its labels, prior, loss and outputs are those of every row.
     epsilons : iterable of float, optional
-        In nats; by default the problem's own.
+        In nats, by default the problem's own.
     bias_penalties : iterable of float, optional
-        From 0 to ``math.inf``; by default the problem's own.
+        From 0 to ``math.inf``, by default the problem's own.
     solver : Solver, optional
         As for :func:`optrand.solve`.
     executor : concurrent.futures.Executor, optional
-        As for :func:`optrand.solve_many`. By default problems are solved here, in turn.
+        As for :func:`optrand.solve_many`. By default problems are solved in this process, in turn.
     progress : callable, optional
-        Called with the number of problems done and that of all, before the first and after each task.
+        Called with the number of solved problems and their total, before the first and after each task.
 
     Returns
     -------
     Sweep
         One row for each problem, penalties varying fastest, and its mechanism. A problem that is infeasible or not
-        proven makes a row with that status.
+        proven has a row with that status.
 
     Raises
     ------
@@ -358,7 +358,7 @@ def sweep(
 
     Notes
     -----
-    Rows are those of the exact mechanism. Equal problems are answered once. An exception of a task or of the callable,
+    Rows describe the exact mechanisms. Equal problems are solved once. An exception of a task or of the callable,
     or an interrupt, cancels the tasks that have not begun.
 
     Examples
@@ -384,7 +384,7 @@ def sweep(
     budgets = _list_numbers(epsilons, problem.epsilon, "epsilons")
     pairs = list(itertools.product(budgets, _list_numbers(bias_penalties, problem.bias_penalty, "bias_penalties")))
     cases = [_case(problem, epsilon, penalty) for epsilon, penalty in pairs]
-    # An infeasible problem has its row, but there is nothing to solve.
+    # An infeasible problem has a row, but is not solved.
     posed = [case for case in cases if isinstance(case, Problem)]
     # Equal problems are solved once.
     done, report = len(cases) - len(set(posed)), progress or (lambda *_: None)

@@ -11,14 +11,14 @@ are a mixture of randomized responses on bins,*
 
 *in which* :math:`M_q` *partitions the labels into* :math:`m_q` *intervals, the bins, and produces the output of the
 label's own bin with probability* :math:`E / (m_q + E - 1)` *and that of each other bin with probability*
-:math:`1 / (m_q + E - 1)`. *It has at most as many components as there are columns. Where no interval lies strictly
+:math:`1 / (m_q + E - 1)`. *It has at most as many components as there are columns. If no interval lies strictly
 inside another, the bins of two components differ in number by at most one.*
 
 *Proof.* Give every label a circle of length :math:`t`, on which each column that favours the label holds an arc, or
 several, of length :math:`c_j` in total. From node to node the columns that end at node ``i`` leave to those that start
-there exactly their places, for they have the same mass. So each point :math:`u` of the circle is held, label after
+there exactly their places, since they have the same mass. So each point :math:`u` of the circle is held, label after
 label, by columns whose intervals follow each other from the first label to the last: a partition. Points between two
-neighbouring ends of places have the same one; call it :math:`q`, and :math:`\mu_q` the length of all such points, so
+neighbouring ends of places have the same one. Call it :math:`q`, and :math:`\mu_q` the length of all such points, so
 that :math:`c_j = \sum_{q \ni j} \mu_q` and :math:`t = \sum_q \mu_q`. Hence
 
 .. math:: M(y) = \sum_j c_j s_j(y) \delta_{v_j} = \sum_q \mu_q \sum_{j \in q} s_j(y) \delta_{v_j},
@@ -99,7 +99,7 @@ class Path:
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Components of the mixture; ``paths[q]`` is made on demand, and not kept.
+    """Components of the mixture. ``paths[q]`` is made on demand, and not cached.
 
     Attributes
     ----------
@@ -127,13 +127,13 @@ class Paths:
         return len(self.phases) - 1
 
     def __getitem__(self, number: int) -> Path:
-        """Return the path by its index; cost ``O(bins log n)``."""
+        """Return the path with an index, at cost ``O(bins log n)``."""
         count = len(self)
         if not -count <= number < count:
             raise IndexError(f"there are {count} paths, and none has the number {number}")
         phase = self.phases[number % count]
         arcs, node = [], 0
-        # At each node the column that holds the phase is the last one whose place begins at it or before. It ends at
+        # At each node the column that holds the phase is the last one whose place begins at or before it. It ends at
         # the next node of the path.
         while node < self.flow.k:
             held = self.leaving[node]
@@ -169,8 +169,8 @@ def decompose_paths(subject: Decomposable, /) -> Paths:
     Parameters
     ----------
     subject : Mechanism, Randomizer or Solution
-        The masses of an exact mechanism made of arcs are its own, those of an interval at two neighbouring floats as
-        one (:func:`merge_neighbours`). Those of anything else are rounded to integers first.
+        The masses of an exact mechanism of arcs are its own, with those of an interval at two neighbouring floats as
+        one (:func:`merge_neighbours`). Those of any other subject are rounded to integers first.
 
     Returns
     -------
@@ -180,14 +180,14 @@ def decompose_paths(subject: Decomposable, /) -> Paths:
     Raises
     ------
     InvalidInput
-        A table with a column that is no interval staircase.
+        A column of the table is not an interval staircase.
     NotCertified
-        Columns that do not cover the labels equally.
+        Columns do not cover the labels equally.
 
     Notes
     -----
-    The docstring of the module has the theorem and its proof. ``O(k + n log n)`` where no interval lies strictly inside
-    another. All paths of ten thousand labels together are some ten million bins: take them one at a time.
+    The docstring of the module proves the theorem. The cost is ``O(k + n log n)`` if no interval lies strictly inside
+    another. All paths of ten thousand labels together have about ten million bins: use them one at a time.
 
     Examples
     --------
@@ -222,8 +222,8 @@ def decompose_paths(subject: Decomposable, /) -> Paths:
 def merge_neighbours(mechanism: Mechanism) -> tuple[Floats, IntegerArcs]:
     """Merge each two columns of one interval at neighbouring floats, at the float of the heavier one.
 
-    For pictures and for counts of columns: tabulation splits an output between two floats, and this is the design
-    before that, up to rounding. It is not the mechanism that is drawn. A grid is left as it is.
+    It is for pictures and for counts of columns: tabulation splits an output between two floats, and this is the design
+    before that, up to rounding, but not the mechanism that is drawn. A grid is left as it is.
     """
     arcs, outputs = mechanism.arcs, mechanism.outputs
     if arcs is None:
@@ -234,7 +234,7 @@ def merge_neighbours(mechanism: Mechanism) -> tuple[Floats, IntegerArcs]:
     order = np.lexsort((arcs.at, arcs.last, arcs.first))
     merged = -1
     for i, j in pairwise(order.tolist()):
-        # An output is split in two at most: a column that was merged is not merged again.
+        # An output is split into at most two, so a merged column is not merged again.
         same = arcs.first[i] == arcs.first[j] and arcs.last[i] == arcs.last[j]
         if same and i != merged and math.nextafter(at[i], math.inf) == at[j]:
             at[j] = at[j] if masses[j] > masses[i] else at[i]
@@ -248,7 +248,7 @@ def merge_neighbours(mechanism: Mechanism) -> tuple[Floats, IntegerArcs]:
 
 
 def count_outputs(mechanism: Mechanism) -> int:
-    """Count the outputs of a mechanism, two neighbouring floats that one was split between as one.
+    """Count the outputs of a mechanism, with two neighbouring floats of one split output as one.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def _places(flow: IntegerArcs) -> Iterator[tuple[int, int, int, int]]:
     waiting[0].append((0, flow.coverage[0]))
     position = [0] * flow.k
     first, end, masses = flow.first.tolist(), (flow.last + 1).tolist(), flow.masses.tolist()
-    # Nodes hand on places in the order in which they were taken, as the proof has it.
+    # Nodes hand on places in the order in which they were taken, as in the proof.
     for arc in np.lexsort((flow.last, flow.first)).tolist():
         node, missing = first[arc], masses[arc]
         held: list[tuple[int, int]] = []
@@ -298,5 +298,5 @@ def _flow(subject: Decomposable) -> tuple[Floats, Floats, IntegerArcs, Fraction]
     ratio, table = privacy_ratio(randomizer.epsilon), round_randomizer(randomizer)
     arcs = table.arcs(ratio)
     if arcs is None or not len(set(arcs.coverage)) == 1:
-        raise InvalidInput("columns favour labels that are no interval: only interval columns are paths on a line")
+        raise InvalidInput("columns favour labels that are not an interval: only interval columns are paths on a line")
     return table.labels, table.outputs, arcs, ratio

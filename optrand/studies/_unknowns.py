@@ -31,14 +31,14 @@ SMALLEST, LARGEST = 1e-6, 40.0
 
 @dataclass(frozen=True, eq=False)
 class EpsilonBracket:
-    """Proven bracket of the smallest epsilon for a loss: above `low` and at most `high`, in exact arithmetic.
+    """Proven bracket of the smallest epsilon for a loss, above `low` and at most `high`, in exact arithmetic.
 
     Attributes
     ----------
     loss : float
         In the problem's own units. For classification the probability of an output that is not the label.
     low : float
-        No randomizer with this epsilon, or less, reaches the loss.
+        No randomizer with this epsilon, or a smaller one, reaches the loss.
     mechanism : Mechanism
         A mechanism that reaches the loss, with epsilon `high`.
     excluded : Mechanism or None
@@ -60,7 +60,7 @@ class EpsilonBracket:
         target = _target(self.mechanism.problem, self.loss)
         if not _reaches(self.mechanism, target):
             raise NotCertified(f"the mechanism at epsilon {self.high!r} does not reach a loss of {self.loss:g}")
-        # A dual proves something about its own problem alone: this must be the mechanism's, at the lower epsilon.
+        # A dual proves a bound only for its own problem, which must be the mechanism's at the lower epsilon.
         question = _at(self.mechanism.problem, self.low)
         asked = None if self.excluded is None else self.excluded.problem
         if asked != question or not (self.excluded is None or _excludes(self.excluded, target)):
@@ -79,7 +79,7 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     Parameters
     ----------
     problem : Problem
-        Its epsilon plays no part.
+        Its epsilon is ignored.
     loss : float
         In the units of the problem's loss. For classification the probability of an output that is not the label, which
         is one minus the value of the problem.
@@ -92,13 +92,13 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
         No epsilon up to 40 reaches the loss. For instance, it is below 0, or below the loss of the grid without
         privacy.
     InvalidInput
-        A loss that epsilon 1e-6 reaches already.
+        Epsilon 1e-6 already reaches the loss.
     NotCertified
-        Between two epsilons further apart than `tolerance` nothing could be proven.
+        Nothing could be proven between two epsilons further apart than `tolerance`.
 
     Notes
     -----
-    Bisection over certified solves: some 25 for the default tolerance, each of about 0.05 s at 53 labels on the line.
+    Bisection takes about 25 certified solves for the default tolerance, of 0.05 s each at 53 labels on the line.
 
     Examples
     --------
@@ -123,14 +123,14 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     low, high = _try(problem, target, SMALLEST), _try(problem, target, LARGEST)
     if low.reached:
         raise InvalidInput(
-            f"a loss of {goal:g} is reached at epsilon {SMALLEST:g}, the smallest that is tried: ask for a smaller loss"
+            f"a loss of {goal:g} is reached at epsilon {SMALLEST:g}, the smallest that is tried: pass a smaller loss"
         )
     if high.reached is False:
         raise Infeasible(
-            f"a loss of {goal:g} is out of reach at epsilon {LARGEST:g}, the largest that is tried: ask for a larger "
+            f"a loss of {goal:g} is out of reach at epsilon {LARGEST:g}, the largest that is tried: pass a larger "
             "loss, or allow other outputs"
         )
-    # An end may be unproven: later trials replace it.
+    # An end may be unproven, as later trials replace it.
     while high.epsilon - low.epsilon > width:
         trial = _try_between(problem, target, low.epsilon, high.epsilon)
         low, high = (low, trial) if trial.reached else (trial, high)
@@ -154,7 +154,7 @@ def _at(problem: Problem, epsilon: float) -> Problem | None:
 
 def _reaches(mechanism: Mechanism, target: Fraction) -> bool:
     proof = mechanism.certificate
-    # What the mechanism is proven to cost, in the minimisation. Floats are rationals, so the comparison is exact.
+    # The proven cost of the mechanism, in the minimisation. Floats are rationals, so the comparison is exact.
     cost = -proof.lower if proof.maximised else proof.upper
     return math.isfinite(cost) and Fraction(cost) <= target
 
@@ -167,7 +167,7 @@ def _excludes(mechanism: Mechanism, target: Fraction) -> bool:
 
 
 class _Trial(NamedTuple):
-    """Whether the loss is reached at an epsilon, None if unproven; and the proof, a mechanism unless infeasible."""
+    """Whether the loss is reached at an epsilon, None if unproven, and its proof, a mechanism unless infeasible."""
 
     epsilon: float
     reached: bool | None = None
@@ -187,7 +187,7 @@ def _try(problem: Problem, target: Fraction, epsilon: float) -> _Trial:
 
 
 def _try_between(problem: Problem, target: Fraction, low: float, high: float) -> _Trial:
-    """Return a proven trial: at the middle, geometric if the ends differ by a factor of 2, or nearer to an end."""
+    """Return a proven trial, at the middle (geometric if the ends differ by a factor of 2) or nearer to an end."""
     for part in (0.5, 0.25, 0.75, 0.125, 0.875, 0.0625, 0.9375, 0.03125, 0.96875):
         middle = low * (high / low) ** part if high > 2 * low else low + part * (high - low)
         trial = _try(problem, target, middle)
@@ -199,7 +199,7 @@ def _try_between(problem: Problem, target: Fraction, low: float, high: float) ->
 def _unproven(low: float, high: float) -> NotCertified:
     return NotCertified(
         f"between epsilon {low:.9g} and {high:.9g} the solver's answers neither reach the loss nor prove that it is "
-        "out of reach: ask for another loss, or a larger tolerance"
+        "out of reach: pass another loss, or a larger tolerance"
     )
 
 
@@ -207,7 +207,7 @@ def _unproven(low: float, high: float) -> NotCertified:
 def minimax(
     labels: ArrayLike, epsilon: float, *, bias_penalty: float = math.inf, outputs: OutputSet | None = None
 ) -> Mechanism:
-    r"""Find the mechanism whose largest loss over labels is least: for when no prior is known.
+    r"""Find the mechanism with the least largest loss over labels, for unknown priors.
 
     .. math:: \min_M \max_y \Big( \tfrac12 E[(v - y)^2] + \tfrac{\lambda}{2} (E[v] - y)^2 \Big), \qquad v \sim M(y)
 
@@ -228,7 +228,7 @@ def minimax(
     Returns
     -------
     Mechanism
-        Its problem has the worst prior that was found, often with zeros, at labels whose loss stays below the largest.
+        Its problem has the worst prior that was found, often with zeros at labels whose loss is below the largest.
         ``certify(mechanism, worst_case=True)`` bounds the largest loss over labels, which is half the variance of the
         output, or half its squared error and the penalty.
 
@@ -237,14 +237,14 @@ def minimax(
     InvalidInput
         Outputs on a grid, or a bias penalty of 0.
     Infeasible
-        An interval in which there is no unbiased epsilon-DP randomizer.
+        The interval admits no unbiased epsilon-DP randomizer.
     NotCertified
         The answer is not feasible, or no useful bound was found.
 
     Notes
     -----
-    By :class:`optrand.solvers.WorstPrior`. Neither the randomizer nor the prior need be unique. At 53 labels it takes a
-    tenth of a second, at 401 from some tenths to some seconds.
+    The solver is :class:`optrand.solvers.WorstPrior`. Neither randomizer nor prior need be unique. 53 labels take a
+    tenth of a second, and 401 labels tenths of a second to a few seconds.
 
     Examples
     --------
@@ -259,8 +259,8 @@ def minimax(
     array = np.sort(check_labels(labels))
     allowed = as_output_set(outputs)
     if isinstance(allowed, Grid):
-        raise InvalidInput("minimax takes outputs on the line or an interval, not a grid: pass Interval(low, high)")
-    # The prior stands for the one that the solver finds.
+        raise InvalidInput("minimax has outputs on the line or an interval, not a grid: pass Interval(low, high)")
+    # A placeholder for the prior that the solver finds.
     problem = regression(
         array, np.full(array.size, 1 / array.size), epsilon, bias_penalty=bias_penalty, outputs=allowed
     )
@@ -274,6 +274,6 @@ def minimax(
     except SolverFailed as error:
         raise NotCertified(f"no solution: {error}") from error
     mechanism = tabulate(found)
-    # What was minimised is the largest loss, which the certificate of the average does not bound from above.
+    # The solver minimised the largest loss, which the certificate of the average does not bound from above.
     check_useful(mechanism, mechanism.certify(worst_case=True))
     return mechanism
