@@ -98,7 +98,7 @@ def _read(document: dict[str, Any]) -> SimpleNamespace:
     _need(all(min(weights) > 0 for weights in levels), "not private: a weight is 0 or negative")
     total, ratio = totals[0], max(Fraction(max(weights), min(weights)) for weights in levels)
     for wrong, right in {
-        "labels, outputs and what is allowed must increase": all(a < b for x in sets for a, b in pairwise(x)),
+        "labels, outputs and allowed outputs must increase": all(a < b for x in sets for a, b in pairwise(x)),
         "no label or allowed output beyond 1e150": all(abs(v) <= 1e150 or math.isinf(v) for x in sets[::2] for v in x),
         "labels must spread over 1e-150 or more": k == 1 or labels[-1] - labels[0] >= 1e-150,
         "the prior must consist of normal floats or 0": all(p == 0 or p >= sys.float_info.min for p in prior),

@@ -142,7 +142,7 @@ class NotCertified(OptrandError):
     certificate : Certificate or None
         Certificate of the facts that were proven.
     mechanism : Mechanism or None
-        The best mechanism known when a solve gave up.
+        The best mechanism found when a solve failed.
     """
 
     def __init__(

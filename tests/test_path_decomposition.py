@@ -114,7 +114,7 @@ def test_the_optimum_of_four_labels_by_hand() -> None:
 
 def test_what_is_no_sum_of_intervals_is_refused() -> None:
     apart = Randomizer([0, 1, 2], [0, 1], [[0.75, 0.25], [0.25, 0.75], [0.75, 0.25]], math.log(3))
-    with pytest.raises(optrand.errors.InvalidInput, match="columns favour labels that are no interval"):
+    with pytest.raises(optrand.errors.InvalidInput, match="columns favour labels that are not an interval"):
         decompose_paths(apart)
     with pytest.raises(optrand.errors.InvalidInput, match="not a list"):
         decompose_paths([[0.5, 0.5]])  # type: ignore[arg-type]

@@ -301,7 +301,7 @@ class Ledger:
 def default_path() -> Path:
     """Return ``optrand/ledger.sqlite`` in the user's folder of state, ``$XDG_STATE_HOME`` or ``~/.local/state``."""
     state = Path(os.environ.get("XDG_STATE_HOME", ""))
-    # The specification says that relative paths are to be ignored.
+    # The XDG specification ignores relative paths.
     folder = state if state.is_absolute() else Path.home() / ".local" / "state"
     return folder / "optrand" / "ledger.sqlite"
 

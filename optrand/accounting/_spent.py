@@ -85,7 +85,7 @@ class Spent:
         return self.epsilon <= budget.epsilon and self.delta <= budget.delta
 
     def __str__(self) -> str:
-        """Return the amounts rounded up, delta only where there is one."""
+        """Return the amounts rounded up, delta only if there is one."""
         words = f"epsilon {_write_amount(self.epsilon)}"
         if self.delta:
             words += f", delta {_write_amount(self.delta)}"

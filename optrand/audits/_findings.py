@@ -467,7 +467,7 @@ def _names(given: Names | None, size: int, name: str) -> tuple[object, ...] | No
     except TypeError:
         raise InvalidInput(f"{name} hold lists or other things that cannot be names: pass numbers or texts") from None
     if distinct != size:
-        raise InvalidInput(f"{name} are not distinct: add up the columns of one output, and give a label one row")
+        raise InvalidInput(f"{name} are not distinct: add up the columns of one output, and keep one row per label")
     return names
 
 

@@ -366,8 +366,8 @@ class ClusterPriorRR:
 
     Notes
     -----
-    By composition the release is epsilon-DP with the sum of the two. [G21] gives the priors 0.025 to 0.05, the least
-    that does not harm them.
+    By composition the release is epsilon-DP with the sum of the two. [G21] spends 0.025 to 0.05 on the priors, enough
+    not to harm them.
 
     Examples
     --------

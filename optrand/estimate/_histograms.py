@@ -171,7 +171,7 @@ def histogram(
 def project_to_simplex(vector: ArrayLike) -> Floats:
     r"""Find the probability distribution nearest to a (k,) vector, :math:`\max(0, x - \theta)` for some :math:`\theta`.
 
-    The distance is Euclidean. Cost ``O(k log k)`` by sorting ([DSSC08], Figure 1). The sum is 1 up to rounding. Projection
+    Euclidean distance, at cost ``O(k log k)``, by sorting ([DSSC08], Figure 1). The sum is 1 up to rounding. Projecting
     onto a convex set that holds the true distribution brings every vector nearer to it.
 
     Examples

@@ -106,7 +106,7 @@ class Likelihood(Target):
             if step:
                 belief = probabilities(model, X, table.shape[1])
             # Every round begins from the earlier stage's model: a start from the model of the round before would keep
-            # what it has learnt from outdated weights.
+            # the effect of outdated weights.
             model = fit_weighted(estimator, X, posterior(table, belief), before=start.model, smallest=self.smallest)
         return model
 

@@ -331,7 +331,7 @@ def check_column(table: Table, name: str, *, public: bool = False) -> None:
         raise InvalidInput(f"{subject} has {names.count(name)} columns named {name!r}, expected one: rename the others")
     header = "header" if table.decimal is not None else "schema"
     count = "1 column" if len(names) == 1 else f"{len(names)} columns"
-    # The message names no column but a near match: a first line that is no header may hold labels.
+    # The message names only a near match: a first line that is not a header may hold labels.
     separators = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
     line = names[0] if table.decimal is not None and len(names) == 1 else ""
     held = [words for sign, words in separators.items() if sign in line]
@@ -367,15 +367,15 @@ def release(
             "cut, such as 44 to 4"
         )
     sink.rehearse(reader)
-    heard = []
+    listeners = []
     for question, found in zip(questions, counts, strict=True):
-        heard.append(_rehearse(question, int(found.sum()), listener))
+        listeners.append(_rehearse(question, int(found.sum()), listener))
     charges = begin_release(reader, counts, sums, sink.output, account)
     # From here on epsilon is spent, whatever happens: errors state it, and the same call resumes.
     try:
         planned = []
-        for question, found, charge, told in zip(questions, counts, charges, heard, strict=True):
-            planned.append(make_record(question, reader.groups, found, charge, account, told))
+        for question, found, charge, quiet in zip(questions, counts, charges, listeners, strict=True):
+            planned.append(make_record(question, reader.groups, found, charge, account, quiet))
         listener.stage("drawing labels")
         # The second pass: noise is a function of keys and ids, so rows and batches may come in any order.
         keys = tuple(one.label_keys(charge.key or b"") for one, charge in zip(planned, charges, strict=True))

@@ -94,7 +94,7 @@ def randomize_table(
     NotCertified
         The gap of a mechanism is above that of the question.
     Interrupted
-        A signal. The message says whether the table was released.
+        A signal. The message states whether the table was released.
     OSError
         The disk is full, ... A note states the epsilon that was spent.
 

@@ -227,7 +227,7 @@ def _check_ids(reader: Reader, batches: Batches) -> Report:
 
 
 def _write_labels(reader: Reader, names: Sequence[str], folder: Path, batches: Batches) -> Report:
-    """Write a partition to a file of its own in a folder that all machines see.
+    """Write a partition to its own file in a folder that all machines share.
 
     A task may run twice: each attempt writes another file, and only those count whose report is collected.
     """

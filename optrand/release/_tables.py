@@ -268,7 +268,7 @@ def write_csv(
     """Yield a function that appends a batch to a new CSV file, which only its owner can read.
 
     Bytes are written as they are, other types as text, floats in full precision. The file is compressed without a name
-    or a time, so that the same table gives the same bytes.
+    or a time, so that equal tables have equal bytes.
     """
     between, end = pa.scalar(separator.encode()), pa.scalar(b"\n")
 

@@ -113,7 +113,7 @@ def adaptive_outputs(
 
     *Method.* Solve without a grid, merge its outputs into ``n`` by the bound above, move them down the slope of the
     optimal value, and solve again. Bisection finds `n` for a tolerance. On a lattice, take the two values next to
-    each output. Then drop single outputs while the tolerance holds. With tens of solves it takes 0.1 to 3 s for 53 labels.
+    each output. Then drop single outputs while the tolerance holds. Cost: tens of solves, 0.1 to 3 s for 53 labels.
     For other losses than squared there is no such bound: single outputs of the optimum are dropped, the cheapest first.
 
     *Sizes.* For weeks worked (53 labels, epsilon 1, 104 outputs on the line) tolerances of 1e-2, 1e-3 and 1e-4 need 2,
