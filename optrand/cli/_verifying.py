@@ -180,8 +180,8 @@ def audit(
     if found.maximal_leakage is not None and found.guess is not None:
         prior_known = "under the prior" if found.prior is not None else "if all labels are as likely"
         print_rows(
-            f"maximal leakage {shown_above(found.maximal_leakage, 6)} nats, and the label is guessed with chance at "
-            f"most {shown_above(found.guess, 6)} {prior_known}"
+            f"maximal leakage {shown_above(found.maximal_leakage, 6)} nats, and the label is guessed with a chance "
+            f"of at most {shown_above(found.guess, 6)} {prior_known}"
         )
     add_members(**_members(found))
     if not found.private_but_for_rounding:

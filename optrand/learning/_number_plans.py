@@ -107,8 +107,7 @@ class PublicClusters(InClusters):
     clusters : int or callable
         Number of clusters by k-means of the features, or a function of the features that returns an id per row.
     share : float, optional
-        Share of epsilon for the prior, by default by :func:`~optrand.sampling.split_budget`, for the cluster's
-        size.
+        Share of epsilon for the prior, by default by :func:`~optrand.sampling.split_budget`, for the cluster's size.
     smallest : int
         Number of rows below which clusters are pooled. Sizes are public.
 

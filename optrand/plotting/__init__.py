@@ -1,10 +1,9 @@
 """Pictures of randomizers, of comparisons between them, and of proofs of optimality.
 
 Every function ``..._figure`` draws at `ax`: in a figure or a part of one, or in the place of axes, which the picture
-fills with panels, scales and legends of its own. Without `ax` it draws in a new figure. The axes stay above the
-picture as an invisible line, with a title if one is set on them, and a second picture replaces the first. A
-figure without a layout engine gets ``"constrained"``, which keeps letters apart. One that was chosen
-is kept.
+fills with panels, scales and legends of its own. Without `ax` it draws in a new figure. The axes stay above the picture
+as an invisible line, with a title if one is set on them, and a second picture replaces the first. A figure without a
+layout engine gets ``"constrained"``, which keeps letters apart. One that was chosen is kept.
 
 The size of the place decides how titles and legends break, how many labels have a tick or a panel, and whether panels
 stand side by side, on a column of 3.3 inches or a page of 7. Letters have 7 or 8 points and the font family

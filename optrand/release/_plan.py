@@ -3,10 +3,9 @@ r"""Mechanisms of a release, one for each pool of groups, computed once the prio
 A row belongs to one group, so the histograms of all groups cost as much as one of the whole table (parallel
 composition). [B23], section 6, leaves this open. A table without groups has one group.
 
-The optimum for squared loss may draw neighbouring labels from the same distribution. Its counts are compared with
-those of debiased randomized response, which releases every label by an output of its own: with :math:`q = 1 /
-(e^\epsilon + k - 1)` and :math:`p = e^\epsilon q` its noise on the count of ``y`` has, for one row under the prior
-``h``, the variance
+The optimum for squared loss may draw neighbouring labels from the same distribution. Its counts are compared with those
+of debiased randomized response, which releases every label by an output of its own: with :math:`q = 1 / (e^\epsilon + k
+- 1)` and :math:`p = e^\epsilon q` its noise on the count of ``y`` has, for one row under the prior ``h``, the variance
 
 .. math:: \frac{h_y p (1 - p) + (1 - h_y) q (1 - q)}{(p - q)^2}.
 

@@ -223,8 +223,7 @@ class ContinuousMechanism:
     Parameters
     ----------
     mechanism : Mechanism
-        Mechanism of at least two knots. Its file holds everything:
-        ``ContinuousMechanism(optrand.load(path))``.
+        Mechanism of at least two knots. Its file holds everything: ``ContinuousMechanism(optrand.load(path))``.
 
     Examples
     --------
