@@ -59,7 +59,7 @@ class Loss:
 class Tabulated(Value):
     """Tabulated loss on a grid: ``entries[y, i]`` is the loss of output ``i`` for label ``y``.
 
-    Labels and outputs are in increasing order, in a call of :func:`optrand.regression` in the order of its arguments.
+    Rows and columns follow increasing labels and outputs, or in a call of :func:`optrand.regression` its arguments.
 
     Examples
     --------

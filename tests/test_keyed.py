@@ -104,7 +104,7 @@ def test_keys_are_32_bytes(key):
 
 
 def test_names_are_unicode():
-    with pytest.raises(InvalidInput, match="no valid Unicode"):
+    with pytest.raises(InvalidInput, match="not valid Unicode"):
         subkey(bytes(32), **{**NAMES, "dataset": "\ud800"})
 
 

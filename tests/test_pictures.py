@@ -432,7 +432,7 @@ def test_classes_and_columns_that_are_no_intervals_have_no_bins():
         phases_figure(rr_with_prior([0.5, 0.3, 0.2], 1.0))
     third = [[1, 2], [2, 1], [1, 2]]
     for draw in (phases_figure, flow_figure):
-        with pytest.raises(InvalidInput, match="no interval"):
+        with pytest.raises(InvalidInput, match="not an interval"):
             draw(Randomizer([0, 1, 2], [0, 1], np.array(third) / 3, math.log(2)))
         with pytest.raises(InvalidInput, match="need a Mechanism"):
             draw(5)

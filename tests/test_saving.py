@@ -81,7 +81,7 @@ def test_what_cannot_be_drawn_is_left_out_with_its_reason(tmp_path: Path) -> Non
     _, reasons = gallery(mechanism_of(problem, None, [0.0, 1.0], weights, Fraction(2)), tmp_path, endings=(".svg",))
     assert names(tmp_path) == {"pmf.svg", "matrix.svg", "joint.svg"}
     assert list(reasons) == ["flow", "phases", "dual"]
-    assert "no interval" in reasons["flow"]
+    assert "not an interval" in reasons["flow"]
     assert "no dual" in reasons["dual"]
 
 

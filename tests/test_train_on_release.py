@@ -171,7 +171,7 @@ def test_what_is_not_the_release_of_these_rows_is_refused() -> None:
     for made, features, given, match in (
         (classifier, X[:-1], (noisy, record), "59 samples"),
         (classifier, X, (y[::-1].astype("U8") + "x", record), "not labels of the record"),
-        (regressor, X, (numbers + 0.25, of_numbers), "no outputs"),
+        (regressor, X, (numbers + 0.25, of_numbers), "not outputs"),
         (regressor, X, (noisy, record), "LabelDPClassifier"),
         (classifier, X, ([None] * 60, record), "not labels|missing"),
         (classifier, X, (noisy, FrameRecord({"y": record})), "several columns"),

@@ -266,7 +266,7 @@ class _Search:
             raise Infeasible("the lattice has no values inside the interval on which the problem can be solved")
         if not self._meets(found):
             raise NotCertified(
-                f"the lattice values next to good outputs are {found.excess:.3g} above the optimum, more than the "
+                f"the lattice values next to good outputs are {found.excess:.3g} of the optimum above it, beyond the "
                 f"tolerance of {self.tolerance:g}: make the step smaller or the tolerance larger",
                 certificate=found.mechanism.certificate,
                 mechanism=found.mechanism,
