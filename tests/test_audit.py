@@ -51,13 +51,13 @@ def test_a_ratio_beyond_floats_is_no_infinity() -> None:
 def test_rounding_is_forgiven_of_floats_and_of_nothing_else() -> None:
     table = design_debiased_rr(range(5), 1.0).randomizer.matrix
     found = audit(table, 1.0)
-    assert (found.private, found.private_but_for_rounding, found.findings) == (False, True, ())
+    assert (found.private, found.private_up_to_rounding, found.findings) == (False, True, ())
     exact = audit([[Fraction(p) for p in row] for row in table.tolist()], 1.0)
-    assert not exact.private_but_for_rounding
+    assert not exact.private_up_to_rounding
     assert exact.findings[0].startswith("not 1-DP: epsilon is 1.000000001, as output 0")
-    assert audit([[repr(p) for p in row] for row in table.tolist()], 1.0).private_but_for_rounding
-    assert not audit([[f"{p:.4f}" for p in row] for row in table.tolist()], 1.0).private_but_for_rounding
-    assert not audit(table, 1.0 - 1e-6).private_but_for_rounding
+    assert audit([[repr(p) for p in row] for row in table.tolist()], 1.0).private_up_to_rounding
+    assert not audit([[f"{p:.4f}" for p in row] for row in table.tolist()], 1.0).private_up_to_rounding
+    assert not audit(table, 1.0 - 1e-6).private_up_to_rounding
 
 
 def test_mechanisms_of_ours_pass_and_are_optimal() -> None:
@@ -110,7 +110,7 @@ def test_rows_that_do_not_sum_to_one_are_said_and_normalised() -> None:
 @pytest.mark.parametrize("row", [["0.2", "0.2"], ["0.9", "0.9"], [0.2, 0.2], [0.5, 0.5 - 1e-8]])
 def test_a_row_that_is_no_distribution_is_not_private(row: list) -> None:
     found = audit([["0.5", "0.5"], row], 2.0)
-    assert (found.private, found.private_but_for_rounding) == (False, False)
+    assert (found.private, found.private_up_to_rounding) == (False, False)
     assert found.findings[0].startswith("1 row(s) do not sum to 1, that of label 1")
     assert str(found).startswith("NOT private as stated")
 
@@ -194,7 +194,7 @@ def test_a_sampler_with_a_prior_under_the_exponent() -> None:
     sums = weights.sum(axis=1)
     assert found.epsilon == pytest.approx(2 * epsilon + math.log(sums[0] / sums[4]), rel=1e-12)
     assert found.epsilon > 2 * epsilon
-    assert not found.private_but_for_rounding
+    assert not found.private_up_to_rounding
     assert found.findings[0].startswith("not 1-DP")
     assert audit(safe / safe.sum(axis=1, keepdims=True), epsilon).private
 

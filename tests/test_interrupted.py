@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -265,5 +266,5 @@ def test_no_page_of_the_ledger_keeps_a_key() -> None:
     for path in Path().glob("ledger.sqlite*"):
         assert key not in path.read_bytes(), path
         assert path.stat().st_mode & 0o077 == 0
-    with sqlite3.connect("ledger.sqlite") as database:
+    with closing(sqlite3.connect("ledger.sqlite")) as database:
         assert database.execute("SELECT key, record FROM release").fetchall() == [(None, None)]

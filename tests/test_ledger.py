@@ -9,6 +9,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -263,7 +264,7 @@ def test_threads_take_turns(ledger: Ledger) -> None:
 def test_cost_does_not_grow_with_the_number_of_releases(path: Path) -> None:
     ledger = Ledger(path)
     finish(ledger, charge())
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.executemany(
             "INSERT INTO release SELECT ?, dataset, ?, epsilon, prior_epsilon, question, input, output, again, begun, "
             "state, NULL, NULL FROM release LIMIT 1",
@@ -288,7 +289,7 @@ def test_another_file_is_refused_and_left_as_it_is(path: Path, content: bytes, m
 
 
 def test_the_database_of_another_program_and_a_damaged_one_are_refused(path: Path) -> None:
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE people (label INTEGER)")
     path.chmod(0o600)
     with pytest.raises(InvalidFile, match="another program"):

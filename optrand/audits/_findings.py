@@ -144,7 +144,7 @@ class Audit(Record):
 
     def __bool__(self) -> NoReturn:
         """Raise, as an audit with findings would otherwise count as true."""
-        raise TypeError("an audit is neither true nor false: read its attribute private, or private_but_for_rounding")
+        raise TypeError("an audit is neither true nor false: read its attribute private, or private_up_to_rounding")
 
     @property
     def epsilon(self) -> float:
@@ -243,7 +243,7 @@ class Audit(Record):
         return TOLERANCE if self.table.rounded else 0.0
 
     @property
-    def private_but_for_rounding(self) -> bool:
+    def private_up_to_rounding(self) -> bool:
         """Whether it is private, or a table of floats that exceeds the stated epsilon by a billionth at most."""
         rounding = self.table.rounded and self._most <= self.stated_epsilon * (1 + TOLERANCE) + TOLERANCE * 1e-6
         return self.private or (rounding and self._probabilities)
@@ -304,7 +304,7 @@ class Audit(Record):
                 f"{wrong} row(s) do not sum to 1, that of label {label} misses it by {shown_above(max(off), 3)}: "
                 "add the missing outputs to every row"
             )
-        if self._most > self.stated_epsilon and not self.private_but_for_rounding:
+        if self._most > self.stated_epsilon and not self.private_up_to_rounding:
             found.append(f"not {self.stated_epsilon:g}-DP: {self._epsilon_words}, as {self.worst}")
         return tuple(found)
 
@@ -321,7 +321,7 @@ class Audit(Record):
             lines = ["private: the output does not depend on the label"]
         elif self.private:
             lines = [f"private as stated: {self._epsilon_words} (stated {self.stated_epsilon:g}), as {self.worst}"]
-        elif self.private_but_for_rounding:
+        elif self.private_up_to_rounding:
             over = self._most - self.stated_epsilon
             lines = [f"private as stated up to the rounding of floats, by {shown_above(over, 2)}, as {self.worst}"]
         else:

@@ -184,14 +184,14 @@ def audit(
             f"of at most {shown_above(found.guess, 6)} {prior_known}"
         )
     add_members(**_members(found))
-    if not found.private_but_for_rounding:
+    if not found.private_up_to_rounding:
         raise NotCertified(f"{table} is not private as stated: {found.findings[-1]}")
 
 
 def _members(found: Audit) -> dict[str, object]:
     """Return the findings for a JSON answer."""
     worst = found.worst
-    same = ("private", "private_but_for_rounding", "stated_epsilon", "maximal_leakage", "guess", "findings")
+    same = ("private", "private_up_to_rounding", "stated_epsilon", "maximal_leakage", "guess", "findings")
     members: dict[str, object] = {
         **{name: getattr(found, name) for name in same},
         "epsilon": max(found.epsilon, found.normalised_epsilon),

@@ -68,7 +68,7 @@ OPTIONS = DebiasingOptions()
 ADVICE = (
     "the histogram of its labels, and losses of them, cannot be estimated from its outputs. Release with a mechanism "
     "whose rows are independent (optrand.debiased_rr, optrand.rr, or an optimal unbiased randomizer for a prior "
-    "without zeros); the mean of the labels can be estimated from any unbiased mechanism"
+    "without zeros). The mean of the labels can be estimated from any unbiased mechanism"
 )
 """Advice on a singular mechanism."""
 

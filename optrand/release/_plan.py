@@ -146,7 +146,7 @@ def describe_prior(question: Question, groups: Groups, noisy: NDArray[np.int64] 
         return "none: nothing was estimated from the labels"
     if groups.columns:
         return f"estimated privately for {len(noisy)} pool(s) of {len(groups.names)} group(s) of rows"
-    empty = "; the noise left no count above 0, so it is uniform" if noisy.max() <= 0 else ""
+    empty = ", uniform because the noise left no count above 0" if noisy.max() <= 0 else ""
     return f"estimated privately{empty}"
 
 
@@ -334,12 +334,13 @@ class Estimates:
         counts = np.sqrt(sum(squares)) if len(squares) == len(errors) else None
         words = "histogram and losses" if obstacle is None else f"no histogram, no loss of a label: {obstacle}"
         if counts is not None and counts.any():
-            words += f"; the noise on a share has standard deviation {float(counts.max()) / total:.2g} or less"
+            words += f" (the noise on a share has standard deviation {float(counts.max()) / total:.2g} or less"
             words += f", at most {worst:.3g} times that of randomized response"
             if dearest.weight:
                 classes = dearest.mechanism.problem.loss == losses.zero_one
                 lost = "the chance that a class stays" if classes else "the loss"
                 words += f", which draws up to {dearest.weight:.2g} of the labels, at {dearest.cost:.2%} of {lost}"
+            words += ")"
         return cls(
             label=one,
             mean=one / math.sqrt(total) if bias <= UNBIASED * (float(np.ptp(labels)) or 1.0) else None,
