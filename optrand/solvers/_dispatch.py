@@ -35,7 +35,6 @@ from optrand.solvers.grid._column_generation import ColumnGeneration
 from optrand.solvers.grid._dual import GridDual
 from optrand.solvers.reduced_dual._solver import ReducedDual
 
-
 USEFUL_GAP = 1.0
 """A bound that leaves the optimum open by more than the value itself is of no use."""
 
@@ -55,10 +54,10 @@ def choose(problem: Problem) -> Solver:
     >>> choose(optrand.classification([0.5, 0.5], 1.0))
     ClosedForm()
     """
-    return ClosedForm() if ClosedForm().accepts(problem) else _iterative(problem)
+    return ClosedForm() if ClosedForm().accepts(problem) else _choose_iterative(problem)
 
 
-def _iterative(problem: Problem) -> Solver:
+def _choose_iterative(problem: Problem) -> Solver:
     """Return the solver of :func:`choose` for a problem that no closed form answers."""
     # At most one of these accepts a problem, so that their order does not matter.
     first: tuple[type[Solver], ...] = (ReducedDual, BinPath, GridDual)
@@ -143,7 +142,7 @@ def design(problem: Problem, solver: Solver | None = None) -> Solution:
     try:
         return near_zero(problem, lambda centred: _reduce_and_solve(centred, solver))
     except SolverFailed as error:
-        raise NotCertified(f"no solution: {error}{_advice(problem)}") from error
+        raise NotCertified(f"no solution: {error}{_advise(problem)}") from error
 
 
 def exact_mechanism(solution: Solution) -> Mechanism:
@@ -158,7 +157,7 @@ def exact_mechanism(solution: Solution) -> Mechanism:
         mechanism = tabulate(solution)
     except NotCertified as error:
         raise NotCertified(
-            f"the solver's answer could not be made exact ({error}){_advice(solution.problem)}"
+            f"the solver's answer could not be made exact ({error}){_advise(solution.problem)}"
         ) from error
     check_useful(mechanism, mechanism.certificate)
     return mechanism
@@ -196,13 +195,13 @@ def check_useful(mechanism: Mechanism, proof: Certificate) -> None:
         reason = "; ".join(proof.findings) or f"the verified gap is {shown_above(proof.gap, 3)}"
         raise NotCertified(
             f"the solver's answer could not be certified ({reason}): the best mechanism is attached as .mechanism"
-            + _advice(mechanism.problem),
+            + _advise(mechanism.problem),
             certificate=proof,
             mechanism=mechanism,
         )
 
 
-def _advice(problem: Problem) -> str:
+def _advise(problem: Problem) -> str:
     """Advise on a problem without a proven answer."""
     if problem.unbiased and isinstance(problem.outputs, Interval):
         low, high = unbiased_range(problem.labels, problem.epsilon)
@@ -212,10 +211,10 @@ def _advice(problem: Problem) -> str:
                 ". The outputs are nearly the narrowest that allow no bias: widen them by a billionth of their width "
                 "at both ends"
             )
-    return _extremes(problem)
+    return _name_extremes(problem)
 
 
-def _extremes(problem: Problem) -> str:
+def _name_extremes(problem: Problem) -> str:
     """Name the numbers of a problem for which floats have too few digits or too small a range.
 
     The limits are a heuristic: of random problems, nearly all that end without a proof lie beyond one of them.
@@ -234,15 +233,15 @@ def _extremes(problem: Problem) -> str:
 def _reduce_and_solve(problem: Problem, solver: Solver | None) -> Solution:
     """Solve without idle labels, and extend the answer to all labels."""
     reduction = Reduction(problem)
-    return reduction.invert((solver or _proven)(reduction.apply()))
+    return reduction.invert((solver or _solve_by_default)(reduction.apply()))
 
 
-def _proven(problem: Problem) -> Solution:
+def _solve_by_default(problem: Problem) -> Solution:
     """Solve by a closed form if there is one, or else by the iterative solver of :func:`choose`."""
     closed = ClosedForm().answer(problem)
     if closed is not None:
         return closed
-    return _iterative(problem)(problem)
+    return _choose_iterative(problem)(problem)
 
 
 @dataclass(frozen=True)
