@@ -98,7 +98,7 @@ class BinPath(GuardedSolver):
 
 def best_partition(bins: Bins) -> tuple[Partition, int]:
     """Find the best partition into bins whose outputs increase, and count the shortest paths that it took."""
-    best, paths = _search(bins, 1)
+    best, paths = _search_partition(bins, 1)
     while True:
         # Bins of one output are merged, which is never worse: it saves a column.
         is_new = np.append(True, np.diff(best.allowed_outputs) > 0)
@@ -107,13 +107,13 @@ def best_partition(bins: Bins) -> tuple[Partition, int]:
         best = Partition(bins, best.starts[is_new])
 
 
-def _search(bins: Bins, stride: int) -> tuple[Partition, int]:
+def _search_partition(bins: Bins, stride: int) -> tuple[Partition, int]:
     """Find the best bins that begin at multiples of a number of labels, starting from those of larger multiples."""
     nodes, paths = np.append(np.arange(0, bins.problem.k, stride), bins.problem.k), 0
     best = Partition(bins, nodes[:-1])
     # A path over every eighth node costs an eighth of one over all, of which two to four are enough from its bins.
     if nodes.size > 384:
-        best, paths = _search(bins, 8 * stride)
+        best, paths = _search_partition(bins, 8 * stride)
     while True:
         found = Partition(bins, _shortest_path(bins, nodes, max(best.penalty, 0.0)))
         paths += 1
@@ -173,8 +173,8 @@ def extremes(bins: Bins, penalty: float) -> tuple[Floats, Floats]:
     of its bin, and the penalty. Both are equal at the nodes of shortest paths.
     """
     far = np.full(bins.problem.k, np.inf)
-    largest = _below(bins, np.append(0.0, far), penalty)
-    return _above(bins, np.append(-far, largest[-1]), penalty), largest
+    largest = _bound_below(bins, np.append(0.0, far), penalty)
+    return _bound_above(bins, np.append(-far, largest[-1]), penalty), largest
 
 
 def potentials(bins: Bins, near: Floats, penalty: float, between: tuple[Floats, Floats]) -> Floats:
@@ -184,16 +184,16 @@ def potentials(bins: Bins, near: Floats, penalty: float, between: tuple[Floats, 
     begin at any node. The answer is halfway between.
     """
     clipped = np.clip(near, *between)
-    halfway: Floats = (_below(bins, clipped, penalty) + _above(bins, clipped, penalty)) / 2
+    halfway: Floats = (_bound_below(bins, clipped, penalty) + _bound_above(bins, clipped, penalty)) / 2
     return halfway
 
 
-def _below(bins: Bins, offers: Floats, penalty: float) -> Floats:
+def _bound_below(bins: Bins, offers: Floats, penalty: float) -> Floats:
     """Return the largest potentials below some numbers."""
     return shortest_paths(lambda i, j: bins.costs(i, j) + penalty, offers)[0]
 
 
-def _above(bins: Bins, offers: Floats, penalty: float) -> Floats:
+def _bound_above(bins: Bins, offers: Floats, penalty: float) -> Floats:
     """Return the smallest potentials above some numbers."""
     k = offers.size - 1
     return -shortest_paths(lambda i, j: bins.costs(k - j, k - i) + penalty, -offers[::-1])[0][::-1]

@@ -254,7 +254,7 @@ class ConeProgram:
     def before(self) -> Floats:
         """Given prior before each coarse node."""
         before: Floats = np.append(0.0, np.cumsum(self.problem.prior))[np.newaxis] / self.problem.prior.sum()
-        coarse: Floats = _at(self.prolongation, before)[0]
+        coarse: Floats = _restrict(self.prolongation, before)[0]
         return coarse
 
     def read(self, answer: ConicSolution) -> ConeAnswer:
@@ -323,10 +323,10 @@ def solve_cones(
     calls : int
         Number of calls of Clarabel.
     """
-    levels, k = _levels(problem, unknown, options), problem.k
+    levels, k = _build_levels(problem, unknown, options), problem.k
     prolongations = [sparse.csr_array(sparse.eye_array(k + 1))]
     for level in levels[1:]:
-        prolongations.append(sparse.csr_array(prolongations[-1] @ _interpolation(level)))
+        prolongations.append(sparse.csr_array(prolongations[-1] @ _build_interpolation(level)))
     nodes, calls = all_arcs(levels[-1].before.size - 1), 0
     # From the coarsest level, whose arcs are all intervals, to the finest: each answer points at the next level's arcs.
     for number in range(len(levels) - 1, -1, -1):
@@ -337,7 +337,7 @@ def solve_cones(
             program = ConeProgram(problem, *nodes, prolongation, unknown, here)
             answer = program.read(engine.solve(program.build()))
             calls += 1
-            sums = answer.sums if finest else _at(prolongation, answer.sums)
+            sums = answer.sums if finest else _restrict(prolongation, answer.sums)
             # The answer of a coarse level only points at arcs, so that rough ones are enough there.
             violation = options.violation if finest else 1e-3
             more = unite_arcs(nodes, find_violated_arcs(program.terms(sums[0]), sums[1], sums[2], -violation))
@@ -345,7 +345,7 @@ def solve_cones(
                 break
             nodes = more
         if not finest:
-            sums = _at(prolongations[number - 1], answer.sums)
+            sums = _restrict(prolongations[number - 1], answer.sums)
             nodes = arcs_near_path(program.terms(sums[0]), sums[1], sums[2], options.reach)
             # With bounds or a bias, arcs near the path may hold no randomizer. Those of the two ends do if any do.
             if not (problem.unbiased and isinstance(problem.outputs, Line)):
@@ -359,7 +359,7 @@ def only(program: ConeProgram, used: NDArray[np.bool_], options: ConeOptions) ->
     return few, few.read(Clarabel(options.tolerance).solve(few.build()))
 
 
-def _levels(problem: Problem, unknown: bool, options: ConeOptions) -> list[Level]:
+def _build_levels(problem: Problem, unknown: bool, options: ConeOptions) -> list[Level]:
     """Return all levels, the finest first, by the number of labels if the prior is unknown."""
     k = problem.k
     # A ten millionth of a known prior is spread evenly: where a prior is zero, reduced costs do not show which arcs of
@@ -369,7 +369,7 @@ def _levels(problem: Problem, unknown: bool, options: ConeOptions) -> list[Level
     return coarsen_to(Level(np.append(0.0, np.cumsum(prior)), gaps), options.fewest)
 
 
-def _interpolation(level: Level) -> Rows:
+def _build_interpolation(level: Level) -> Rows:
     """Return the matrix that takes sums of a level to those of the finer one."""
     size = level.left.size
     rows = np.tile(np.arange(size), 2)
@@ -379,7 +379,7 @@ def _interpolation(level: Level) -> Rows:
     return matrix
 
 
-def _at(prolongation: Rows, sums: Floats) -> Floats:
+def _restrict(prolongation: Rows, sums: Floats) -> Floats:
     """Return some sums at the nodes of a level."""
     whole = prolongation.tocoo()
     # Interpolation takes the value at a coarse node as it is: an entry of one marks where the node lies.

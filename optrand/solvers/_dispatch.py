@@ -309,7 +309,7 @@ def gap_response_within(problem: Problem) -> Solution | None:
     """Return a gap and a bit if they are optimal on the line, and their outputs are allowed."""
     if not _is_unbiased_off_grids(problem) or not condition_holds(problem):
         return None
-    return _within(problem, design_gap_response(problem.labels, problem.prior, problem.epsilon))
+    return _restrict_to(problem, design_gap_response(problem.labels, problem.prior, problem.epsilon))
 
 
 def debiased_rr_within(problem: Problem) -> Solution | None:
@@ -318,7 +318,7 @@ def debiased_rr_within(problem: Problem) -> Solution | None:
     # none was proven. If it errs, an iterative solver answers.
     if not _is_unbiased_off_grids(problem) or math.expm1(problem.epsilon) < problem.k:
         return None
-    found = _within(problem, design_debiased_rr(problem.labels, problem.epsilon, prior=problem.prior))
+    found = _restrict_to(problem, design_debiased_rr(problem.labels, problem.epsilon, prior=problem.prior))
     return found if found is not None and decide_gap(found) <= PROVEN else None
 
 
@@ -345,7 +345,7 @@ def _is_unbiased_off_grids(problem: Problem) -> bool:
     return squared and problem.k > 1 and not isinstance(problem.outputs, Grid)
 
 
-def _within(problem: Problem, found: Solution) -> Solution | None:
+def _restrict_to(problem: Problem, found: Solution) -> Solution | None:
     """Return an answer on the line as one to a problem if it has a dual and the problem allows its outputs."""
     outputs = found.randomizer.outputs
     inside = problem.outputs.low <= outputs[0] and outputs[-1] <= problem.outputs.high

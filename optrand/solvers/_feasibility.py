@@ -60,7 +60,7 @@ def attainable_loss(problem: Problem) -> float:
         losses = np.stack(_compute_losses(problem, float(problem.prior @ apart)))
         attained = _cap_overflow(losses @ problem.prior)
     # A unit must not be zero, as losses of about exp(-epsilon) may be in floats.
-    return max(float(attained.min()), _unavoidable(problem), 1e-24 * (float(apart[-1]) or 1.0) ** 2)
+    return max(float(attained.min()), _bound_unavoidable(problem), 1e-24 * (float(apart[-1]) or 1.0) ** 2)
 
 
 def attainable_largest_loss(problem: Problem) -> float:
@@ -78,7 +78,7 @@ def _cap_overflow(amounts: Floats) -> Floats:
     return capped
 
 
-def _unavoidable(problem: Problem) -> float:
+def _bound_unavoidable(problem: Problem) -> float:
     """Bound the cost of labels beyond the ends of the outputs from below, by 0 if no bias is allowed."""
     beyond = problem.labels - np.clip(problem.labels, problem.outputs.low, problem.outputs.high)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -193,7 +193,7 @@ def balance_arcs(problem: Problem, arcs: Arcs) -> Arcs:
 
 def imbalance(problem: Problem, arcs: Arcs) -> float:
     """Return the largest residual of rows, and of means as a share of the spread of outputs."""
-    return float(max(np.abs(residual).max() for residual in _residuals(problem, arcs)))
+    return float(max(np.abs(residual).max() for residual in _evaluate_residuals(problem, arcs)))
 
 
 def _width(problem: Problem, arcs: Arcs) -> float:
@@ -201,7 +201,7 @@ def _width(problem: Problem, arcs: Arcs) -> float:
     return float(max(np.ptp(problem.labels), np.ptp(arcs.outputs))) or 1.0
 
 
-def _residuals(problem: Problem, arcs: Arcs) -> tuple[Floats, Floats]:
+def _evaluate_residuals(problem: Problem, arcs: Arcs) -> tuple[Floats, Floats]:
     """Return residuals of rows, and of means in the unit of outputs, which are zero if bias is allowed."""
     equations = node_equations(arcs.k, arcs.first, arcs.last, problem.epsilon)
     favoured, share = math.exp(problem.epsilon) * arcs.masses, -math.expm1(-problem.epsilon)
@@ -287,18 +287,18 @@ def _change_arcs(problem: Problem, arcs: Arcs) -> Arcs:
         nodes = node_equations(arcs.k, arcs.first, arcs.last, problem.epsilon)
         weights = column_weights(problem.prior, arcs.first, arcs.last, problem.epsilon)
         favoured = math.exp(problem.epsilon) * arcs.masses
-        return _after(problem, arcs, *flow_change(nodes, weights, favoured, np.arange(arcs.n), **residuals))
+        return _apply_change(problem, arcs, *flow_change(nodes, weights, favoured, np.arange(arcs.n), **residuals))
 
-    rows, means = _residuals(problem, arcs)
+    rows, means = _evaluate_residuals(problem, arcs)
     if problem.unbiased and not free.all():
         pull = (arcs.outputs - problem.labels[0]) / _width(problem, arcs)
         return change(arcs, rows=rows, means=means, pull=pull, free=free)
     # Changed masses move the means, so residuals of these are computed again.
     arcs = change(arcs, rows=rows)
-    return change(arcs, means=_residuals(problem, arcs)[1], free=free) if problem.unbiased else arcs
+    return change(arcs, means=_evaluate_residuals(problem, arcs)[1], free=free) if problem.unbiased else arcs
 
 
-def _after(problem: Problem, arcs: Arcs, shares: Floats, moved: Floats) -> Arcs:
+def _apply_change(problem: Problem, arcs: Arcs, shares: Floats, moved: Floats) -> Arcs:
     """Change masses by some shares, and outputs by some widths."""
     # No mass becomes negative by a step that is too long: the other columns change by the rest in the next round.
     masses, outputs = arcs.masses * (1 + np.clip(shares, -0.5, 1.0)), arcs.outputs

@@ -98,9 +98,9 @@ def price(problem: Problem, dual: Dual) -> Prices:
         if grid is None:
             return _Pieces.of_poisson(problem, dual).prices(problem, dual, None)
     if problem.loss == losses.zero_one:
-        return _prices_of_classes(problem, dual, grid)
+        return _price_classes(problem, dual, grid)
     costs, rounding = np.empty(grid.size), np.empty(grid.size)
-    for block in _blocks(grid.size, problem.k):
+    for block in _split_blocks(grid.size, problem.k):
         costs[block], rounding[block] = _best_columns(problem, dual, grid[block])
     return Prices(problem, dual, grid, costs, rounding)
 
@@ -130,7 +130,9 @@ class _Pieces:
     pulled: bool = False
 
     @classmethod
-    def _of(cls, center: float, curves: Extended, changes: tuple[Extended, Extended], pulled: bool = False) -> _Pieces:
+    def _sum_curves(
+        cls, center: float, curves: Extended, changes: tuple[Extended, Extended], pulled: bool = False
+    ) -> _Pieces:
         """Sum `curves` of shape (3, k) over all labels, and add the changes of coefficients, (3, n), from places on."""
         places, steps = changes
         order = np.argsort(places, kind="stable")
@@ -141,7 +143,7 @@ class _Pieces:
 
     @classmethod
     def of_squares(cls, problem: Problem, dual: Dual) -> _Pieces:
-        center, place, level = _center(problem, dual)
+        center, place, level = _choose_center(problem, dual)
         p, beta = problem.prior.astype(np.longdouble), dual.beta.astype(np.longdouble)
         pull = p * place
         curves = np.stack((p / 2, -pull - beta, pull * place / 2 - level))
@@ -153,19 +155,19 @@ class _Pieces:
         crossing = np.where(beta == 0, np.where(level > 0, -math.inf, math.nan), -level / beta)
         starts = np.where(flat, np.where(beta < 0, -math.inf, crossing), starts)
         ends = np.where(flat, np.where(beta < 0, crossing, math.inf), ends)
-        return cls._of(center, curves, _of_ranges(problem, curves, starts, ends))
+        return cls._sum_curves(center, curves, _find_changes(problem, curves, starts, ends))
 
     @classmethod
     def of_poisson(cls, problem: Problem, dual: Dual) -> _Pieces:
         p = problem.prior.astype(np.longdouble)
         curves = np.stack((p * problem.labels, p, -dual.alpha.astype(np.longdouble)))
         starts, ends = (end.astype(np.longdouble) for end in negative_ranges(problem, dual))
-        return cls._of(0.0, curves, _of_ranges(problem, curves, starts, ends), pulled=True)
+        return cls._sum_curves(0.0, curves, _find_changes(problem, curves, starts, ends), pulled=True)
 
     @classmethod
     def of_distances(cls, problem: Problem, dual: Dual) -> _Pieces:
         """Absolute loss: each reduced cost is a line up to its label, and another one from there on."""
-        center, place, level = _center(problem, dual)
+        center, place, level = _choose_center(problem, dual)
         p, beta = problem.prior.astype(np.longdouble), dual.beta.astype(np.longdouble)
         zeros = np.zeros(problem.k, np.longdouble)
         left = np.stack((zeros, -p - beta, p * place - level))
@@ -181,7 +183,7 @@ class _Pieces:
             some = first < last
             changes += [(first[some], more * curve[:, some]), (last[some], -more * curve[:, some])]
         places, steps = (np.concatenate(parts, axis=-1) for parts in zip(*changes, strict=True))
-        return cls._of(center, left, (places, steps))
+        return cls._sum_curves(center, left, (places, steps))
 
     def prices(self, problem: Problem, dual: Dual, points: Floats | None) -> Prices:
         """Return the prices at some points, or else the least on every piece."""
@@ -215,7 +217,7 @@ class _Pieces:
         return (terms[0] + terms[1] + terms[2]).astype(float), rounding.astype(float)
 
 
-def _center(problem: Problem, dual: Dual) -> tuple[float, Extended, Extended]:
+def _choose_center(problem: Problem, dual: Dual) -> tuple[float, Extended, Extended]:
     """Return the middle label, labels measured from it, and the constants of the multipliers there."""
     center = float(problem.labels[problem.k // 2])
     # From the middle of the labels the coefficients of the curves, and so the rounding errors of their sums, are small.
@@ -224,7 +226,7 @@ def _center(problem: Problem, dual: Dual) -> tuple[float, Extended, Extended]:
     return center, place, level
 
 
-def _of_ranges(problem: Problem, curves: Extended, starts: Extended, ends: Extended) -> tuple[Extended, Extended]:
+def _find_changes(problem: Problem, curves: Extended, starts: Extended, ends: Extended) -> tuple[Extended, Extended]:
     """Return the places and changes of coefficients where each curve begins and ceases to count E times."""
     some = starts < ends
     steps = np.expm1(np.longdouble(problem.epsilon)) * curves[:, some]
@@ -267,7 +269,7 @@ def _poisson_roots(y: Floats, level: Floats) -> tuple[Floats, Floats]:
     return low, high
 
 
-def _prices_of_classes(problem: Problem, dual: Dual, grid: Floats) -> Prices:
+def _price_classes(problem: Problem, dual: Dual, grid: Floats) -> Prices:
     """Return the prices of ``zero_one``, where an output gains at one label at most. Cost ``O(k + n log k)``."""
     more, alpha = np.expm1(np.longdouble(problem.epsilon)), dual.alpha.astype(np.longdouble)
     elsewhere = -alpha + more * np.minimum(-alpha, 0)
@@ -279,7 +281,7 @@ def _prices_of_classes(problem: Problem, dual: Dual, grid: Floats) -> Prices:
     return Prices(problem, dual, grid, (elsewhere.sum() + gains).astype(float), rounding.astype(float))
 
 
-def _blocks(size: int, k: int) -> Iterator[slice]:
+def _split_blocks(size: int, k: int) -> Iterator[slice]:
     step = max(1, BLOCK // k)
     return (slice(start, start + step) for start in range(0, size, step))
 
@@ -363,10 +365,10 @@ def estimated_gap(solution: Solution) -> float:
     """
     if solution.dual is None:
         return math.inf
-    return _gap(_value(solution), estimated_bound(solution.problem, solution.dual))
+    return _relative_gap(_evaluate(solution), estimated_bound(solution.problem, solution.dual))
 
 
-def _gap(value: float, bound: float) -> float:
+def _relative_gap(value: float, bound: float) -> float:
     return (value - bound) / abs(value) if math.isfinite(value) and value and bound > -math.inf else math.inf
 
 
@@ -398,12 +400,12 @@ def estimated_bound(problem: Problem, dual: Dual) -> float:
     return bound if math.isfinite(bound) else -math.inf
 
 
-def _value(solution: Solution) -> float:
+def _evaluate(solution: Solution) -> float:
     """Return the objective of the minimisation, infinite for randomizers that are off and for other problems."""
     problem, randomizer = solution.problem, solution.randomizer
     arcs, is_grid = randomizer.arcs, isinstance(problem.outputs, Grid)
     if arcs is not None and problem.loss == losses.squared:
-        return _squared_loss(problem, randomizer, arcs.masses)
+        return _evaluate_squared(problem, randomizer, arcs.masses)
     is_judged = problem.loss == losses.zero_one or (arcs is not None and not is_grid)
     # Entries of a table that is written out: of larger ones the gap is left to exact arithmetic.
     most_entries = 1 << 20
@@ -421,7 +423,7 @@ def _value(solution: Solution) -> float:
         return float(problem.sign * problem.value(randomizer))
 
 
-def _squared_loss(problem: Problem, randomizer: Randomizer, masses: Floats) -> float:
+def _evaluate_squared(problem: Problem, randomizer: Randomizer, masses: Floats) -> float:
     """Return the squared loss of arcs in extended precision: without bias, at a price of it, or free of it."""
     outputs = randomizer.outputs
     if not problem.outputs.low <= outputs[0] <= outputs[-1] <= problem.outputs.high:

@@ -287,7 +287,7 @@ class Reduction:
         if solution.problem is self.problem:
             return solution
         given = solution.randomizer
-        columns = self._mixing() @ given.matrix if given.arcs is None else self._extend_arcs(given.arcs)
+        columns = self._mix_rows() @ given.matrix if given.arcs is None else self._extend_arcs(given.arcs)
         randomizer = Randomizer(self.problem.labels, given.outputs, columns, given.epsilon)
         dual = None if solution.dual is None else self._extend_dual(solution.problem, solution.dual)
         return replace(solution, problem=self.problem, randomizer=randomizer, dual=dual)
@@ -304,7 +304,7 @@ class Reduction:
         beta[self.kept] = dual.beta
         return Dual(alpha, beta, dual.origin)
 
-    def _neighbours(self) -> tuple[Indices, Indices, Floats]:
+    def _find_neighbours(self) -> tuple[Indices, Indices, Floats]:
         """Return the kept labels around each label, itself on the left if kept, and the share of the right one."""
         labels, kept = self.problem.labels, self.problem.labels[self.kept]
         left = np.clip(np.searchsorted(kept, labels, side="right") - 1, 0, kept.size - 1)
@@ -313,9 +313,9 @@ class Reduction:
         share = np.clip((labels - kept[left]) / width, 0.0, 1.0)
         return left, right, share if self.problem.unbiased else np.round(share)
 
-    def _mixing(self) -> Floats:
+    def _mix_rows(self) -> Floats:
         """Return each label as a mixture of kept ones, shape ``(k, kept)``."""
-        left, right, share = self._neighbours()
+        left, right, share = self._find_neighbours()
         mixing = np.zeros((left.size, int(self.kept.sum())))
         rows = np.arange(left.size)
         np.add.at(mixing, (rows, left), 1 - share)
@@ -328,7 +328,7 @@ class Reduction:
         The pieces that favour a dropped label hold its share of the column. A column with two such ends is cut at the
         shares of both.
         """
-        places, (_, _, shares) = np.flatnonzero(self.kept), self._neighbours()
+        places, (_, _, shares) = np.flatnonzero(self.kept), self._find_neighbours()
         # Beyond the ends a dropped label has the row of the only neighbour.
         shares[: places[0]], shares[places[-1] + 1 :] = 1.0, 0.0
         pieces = []

@@ -92,12 +92,12 @@ class Groups:
     def candidates(self) -> Iterator[Numbers]:
         """Return sums `c` that agree with the given ones at the nodes of the arcs in use."""
         position = self._positions.even()
-        yield self._totals(position)
+        yield self._sum_up(position)
         # Each repair may undo some of the other, so both take turns, and every stage is a candidate. Of 400 random
         # problems one took 46 turns.
         for turn in range(64):
-            position = self._order(position) if turn % 2 else self._mend(position)
-            yield self._totals(position)
+            position = self._order_zeros(position) if turn % 2 else self._repair_costs(position)
+            yield self._sum_up(position)
 
     @cached_property
     def _mass(self) -> Numbers:
@@ -139,23 +139,23 @@ class Groups:
         starts = np.flatnonzero(self._fixed[:-1])
         return Positions(starts, least, most - least, np.add.reduceat(np.diff(self.sums.costs) - least, starts))
 
-    def _totals(self, position: Numbers) -> Numbers:
+    def _sum_up(self, position: Numbers) -> Numbers:
         """Return sums up to each node, unchanged at fixed nodes."""
         positions = self._positions
         # Rounding leaves a little, which every label of the group takes alike.
         cost = positions.multipliers(position) + positions.share_equally(positions.lacking(position))
         return np.where(self._fixed, self.sums.costs, np.append(0.0, np.cumsum(cost)))
 
-    def _mend(self, position: Numbers) -> Numbers:
+    def _repair_costs(self, position: Numbers) -> Numbers:
         """Move positions so that no interval has a negative reduced cost."""
-        slopes, costs = self.sums.slopes.astype(np.float64), self._totals(position).astype(np.float64)
+        slopes, costs = self.sums.slopes.astype(np.float64), self._sum_up(position).astype(np.float64)
         return self._positions.place(np.diff(feasible_costs(self.terms, slopes, costs, self._fixed)))
 
-    def _order(self, position: Numbers) -> Numbers:
+    def _order_zeros(self, position: Numbers) -> Numbers:
         """Move positions so that both zeros increase with the label, or nearly so."""
         # The zeros of p v^2 / 2 - s v + c lie around s / p, at the root of (s / p)^2 - 2 c / p on either side.
         middle = divide(self._slope, self._mass)
-        square = 2 * divide(np.diff(self._totals(position)), self._mass)
+        square = 2 * divide(np.diff(self._sum_up(position)), self._mass)
         apart = np.sqrt(np.maximum(middle**2 - square, 0.0))
         ends, weights = np.array([middle - apart, middle + apart], dtype=np.float64), np.diff(self.terms.before)
         lower, upper = (fit_increasing(each, np.maximum(weights, OPTIONS.faint)) for each in ends)
@@ -208,7 +208,7 @@ def refine_sums(arcs: Arcs, terms: Terms, point: Point, before: Extended) -> Sum
     """
     soft, mass, slack = terms.capped, point.mass, point.slack
     sums = Sums(before, point.slopes.astype(np.longdouble), point.costs.astype(np.longdouble))
-    residuals, off = _residuals(arcs, terms, point, sums)
+    residuals, off = _evaluate_residuals(arcs, terms, point, sums)
     # Each of the two steps adds the digits that the matrix in floats allows.
     for _ in range(2):
         # The matrix stays in floats: only residuals need more digits, as in iterative refinement of a linear system.
@@ -219,14 +219,14 @@ def refine_sums(arcs: Arcs, terms: Terms, point: Point, before: Extended) -> Sum
         none = np.zeros(arcs.n)
         step = newton_step(arcs, terms.excess, factors, point, residuals, Target(mass * slack, none, none)).change
         moved = Sums(before, sums.slopes + step.slopes, sums.costs + step.costs)
-        residuals, less = _residuals(arcs, terms, point, moved)
+        residuals, less = _evaluate_residuals(arcs, terms, point, moved)
         if not less < off:
             break
         sums, off = moved, less
     return sums
 
 
-def _residuals(arcs: Arcs, terms: Terms, point: Point, sums: Sums) -> tuple[Residuals, float]:
+def _evaluate_residuals(arcs: Arcs, terms: Terms, point: Point, sums: Sums) -> tuple[Residuals, float]:
     """Return the residuals at some sums, and the sum of those of the slacks, weighted by the masses."""
     excess, mass = terms.excess, point.mass
 
