@@ -13,7 +13,7 @@ from optrand import Interval, Problem
 from optrand.model._problem import regression, unbiased_range
 from optrand.solvers import ReducedDual
 from optrand.solvers._clarabel import Clarabel
-from optrand.solvers._cones import ConeOptions, ConeProgram, _interpolation, _levels, solve_cones
+from optrand.solvers._cones import ConeOptions, ConeProgram, _build_interpolation, _build_levels, solve_cones
 from optrand.solvers._gaps import decide_gap
 from optrand.solvers._optimality import candidates
 from optrand.solvers.reduced_dual._arcs import all_arcs
@@ -105,8 +105,8 @@ def test_coarse_programs_stay_feasible() -> None:
     """With sums that are linear between coarse nodes no interval is cheaper than the cheapest of those nodes."""
     for unknown in (False, True):
         problem = unbiased(21, 1.0, 3)
-        fine, coarse = _levels(problem, unknown, ConeOptions(fewest=12))[:2]
-        prolongation = _interpolation(coarse)
+        fine, coarse = _build_levels(problem, unknown, ConeOptions(fewest=12))[:2]
+        prolongation = _build_interpolation(coarse)
         assert prolongation.sum(axis=1) == pytest.approx(1.0)
         size = coarse.before.size - 1
         assert size < fine.before.size - 1

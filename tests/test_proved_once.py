@@ -43,7 +43,7 @@ def test_one_answer_is_proven_once(tmp_path: Path) -> None:
     ) == (1, 1, 1)
     mechanism, solved = counted(lambda: optrand.solve(problem))
     assert (solved["_bound.lower_bound"], solved["_tabulation._correct_means"]) == (1, 1)
-    assert (solved["_gaps._value"], solved["_gaps.estimated_bound"]) == (1, 1)
+    assert (solved["_gaps._evaluate"], solved["_gaps.estimated_bound"]) == (1, 1)
     assert (solved["_tabulation._round"], solved["_table.largest_ratio"]) == (1, 1)
     proof, certified = counted(lambda: mechanism.certificate)
     assert (certified["_bound.lower_bound"], certified["_tabulation._correct_means"]) == (0, 0)
