@@ -30,7 +30,7 @@ from optrand.theory import (
     equal,
     find,
 )
-from optrand.theory._catalogue import details, one_line, page, tally
+from optrand.theory._catalogue import RESTATED, details, one_line, page, tally
 from optrand.theory._engine import cases, claim, corrected, draws, false, grid, write_value
 
 ROOT = Path(__file__).parent.parent
@@ -194,6 +194,18 @@ def test_a_claim_is_found_by_a_part_of_its_name() -> None:
     assert find(number="lp1 implies") == find(number="LP1")[1:]
     # A number comes before a part of one.
     assert {each.number for each in find(paper="G21", number="Lemma 1")} == {"Lemma 1"}
+    assert [each.name for each in find(number="G21 Equation 13")] == ["G21 Proposition 13: equation 13"]
+
+
+@pytest.mark.parametrize("number", ["B23 Definition 1", "G21 Theorem 1", "E22 Equation 2", "Z25 Equation 3", "Claim 1"])
+def test_a_number_is_not_found_in_a_longer_one(number: str) -> None:
+    with pytest.raises(InvalidInput, match=r"docs/papers\.md"):
+        find(number=number)
+
+
+def test_a_number_that_a_paper_states_again_finds_the_claim_of_the_other() -> None:
+    for old, new in RESTATED.items():
+        assert find(number=old) == find(number=new)
 
 
 def test_the_page_of_the_papers_names_every_number_and_each_of_its_lines_finds_a_claim() -> None:

@@ -30,6 +30,13 @@ MODULES: Mapping[str, str] = {
 }
 """Modules that declare claims, in the order of each paper."""
 
+RESTATED: Mapping[str, str] = {
+    "G21 Theorem 5": "G21 Theorem 9",
+    "G21 Corollary 6": "G21 Corollary 10",
+    "E22 Lemma 4": "E22 Equation 1",
+}
+"""Numbers that a paper states again, formally or more sharply, by the number under which the claim is checked."""
+
 
 @cache
 def claims() -> tuple[Claim, ...]:
@@ -49,7 +56,7 @@ def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim,
         A key of :data:`PAPERS`, in either case.
     number
         A number as printed (``"Lemma 8"``), with or without the paper before it and the part after it, or, if no claim
-        has that number, a part of a name (``"LP1"``).
+        has that number, a part of a name (``"LP1"``). ``"G21 Theorem 5"`` is found as the formal ``"G21 Theorem 9"``.
 
     Raises
     ------
@@ -73,12 +80,15 @@ def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim,
         return within
     wanted = plain(number)
     exact = tuple(each for each in within if wanted in _names(each))
-    found = exact or tuple(each for each in within if wanted and wanted in plain(each.name))
+    found = exact or tuple(each for each in within if wanted and _has_part(each, wanted))
     if not found:
         known = {plain(name): name for each in within for name in (f"{each.paper} {each.number}", each.name)}
         near = [known[match] for match in difflib.get_close_matches(wanted, known, n=5, cutoff=0.5)]
         hint = f" (near ones: {', '.join(near)})" if near else ""
-        raise InvalidInput(f"no claim {number!r} among {len(within)}{hint}: list them all with optrand theory --list")
+        raise InvalidInput(
+            f"no claim {number!r} among {len(within)}{hint}: list them all with optrand theory --list, or look up "
+            "definitions, algorithms and figures in docs/papers.md"
+        )
     if not exact and len(found) > 5:
         names = ", ".join(each.name for each in found[:5])
         raise InvalidInput(
@@ -90,8 +100,18 @@ def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim,
 
 def _names(claim: Claim) -> set[str]:
     """Return the names that mean a claim exactly: its number and its whole name, with the paper or without it."""
-    names = {plain(f"{claim.paper} {claim.number}"), plain(claim.name)}
+    number = f"{claim.paper} {claim.number}"
+    names = {plain(name) for name in (number, claim.name, *(old for old, new in RESTATED.items() if new == number))}
     return names | {name.removeprefix(f"{claim.paper.lower()} ") for name in names}
+
+
+def _has_part(claim: Claim, wanted: str) -> bool:
+    """Return whether a text is a part of a claim's name, after its paper if the text starts with one.
+
+    A number is no part of a longer one: Lemma 2 is not found in Lemma 20.
+    """
+    part = wanted.removeprefix(f"{claim.paper.lower()} ")
+    return re.search(rf"{re.escape(part)}(?!\d)", plain(claim.name)) is not None
 
 
 _INTRODUCTION = """\
