@@ -1,7 +1,7 @@
 """Unbiased regression on the line in closed form, each randomizer with the dual that proves it optimal wherever it is.
 
-Debiased randomized response ([B23], Definition 23) is optimal for a large epsilon. A public gap between labels, then
-one private bit, is optimal for a small one.
+Debiased randomized response ([B23], Definition 23) is optimal for a large epsilon if all priors are positive. A
+public gap between labels, then one private bit, is optimal for a small one.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
     Notes
     -----
     The dual (``docs/mathematics.md``, section 8) proves optimality whenever it holds: always for two labels,
-    otherwise from some epsilon on. Elsewhere its bound is true but may be far off. For labels far from zero it loses
-    digits. The outputs keep theirs. Cost ``O(k)``.
+    otherwise from some epsilon on if all priors are positive. Elsewhere its bound is true but may be far off. For
+    labels far from zero it loses digits. The outputs keep theirs. Cost ``O(k)``.
 
     Examples
     --------
