@@ -385,9 +385,9 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
 
     .. math:: w_{j y} = \frac{[v_j = y] - p \, [y \text{ kept}]}{1 - k p}, \qquad p = \frac{1}{e^\epsilon + k - 1}.
 
-    They are unbiased if the true label is kept, with the probability of [G21], eq. (18). Otherwise the expectation is
-    the mean loss over the kept labels, which no weights can correct: the releases of all other labels have the same
-    distribution.
+    They are unbiased if the true label is kept ([G21], Lemma 18: equation 17 has these weights). Otherwise the
+    expectation is the mean loss over the kept labels, which no weights can correct: the releases of all other labels
+    have the same distribution.
 
     Parameters
     ----------

@@ -435,7 +435,7 @@ class Moments:
         return self._mean(self.variances, prior)
 
     def loss(self, prior: ArrayLike) -> float:
-        """Return the noisy label loss under a prior: the mean half squared error of a release ([B23], Section 2)."""
+        """Return the noisy label loss under a prior: the mean half squared error of a release ([B23], Definition 4)."""
         return self._mean((self.variances + self.biases**2) / 2, prior)
 
     def _mean(self, amounts: Floats, prior: ArrayLike) -> float:
