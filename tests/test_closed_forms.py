@@ -15,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from words import GivenWords, enumerated
 
+import optrand
 from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.base._validation import Floats
 from optrand.certificates._certificate import certify
@@ -353,6 +354,24 @@ def test_the_value_of_debiased_rr_and_its_dual_are_formulas(labels: list[int], e
 )
 def test_debiased_rr_is_proved_optimal_at_a_large_epsilon(labels: Sequence[float], epsilon: float) -> None:
     assert certify(debiased_rr(labels, epsilon)).gap <= 1e-12
+
+
+@pytest.mark.parametrize("prior", [[0.01, 0.49, 0.5], [0.9, 0.09, 0.01], [0.3, 0.4, 0.3]])
+def test_debiased_rr_becomes_optimal_if_every_label_occurs(prior: list[float]) -> None:
+    assert certify(debiased_rr([0, 1, 100], 20.0, prior=prior)).gap <= 1e-9
+
+
+@pytest.mark.parametrize(
+    ("labels", "prior", "ratio"),
+    # The first two never become optimal: a label between the ends that never occurs, and an end far from the others.
+    [([0, 1, 2], [0.5, 0, 0.5], 1.25), ([0, 1, 100], [0, 0.5, 0.5], 1.474), ([0, 99, 100], [0, 0.5, 0.5], 1.0)],
+)
+@pytest.mark.parametrize("epsilon", [12.0, 15.0])
+def test_debiased_rr_may_lose_if_a_label_never_occurs(
+    labels: list[float], prior: list[float], ratio: float, epsilon: float
+) -> None:
+    best = certify(optrand.solve(optrand.unbiased_regression(labels, prior, epsilon))).require(gap=1e-8)
+    assert debiased_rr(labels, epsilon, prior=prior).value / best.upper == pytest.approx(ratio, rel=5e-4)
 
 
 @pytest.mark.parametrize("labels", [range(3), range(10), [0, 1, 9], [-5, 0.5, 2, 30]])

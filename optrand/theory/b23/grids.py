@@ -146,7 +146,7 @@ LARGE = F(10**7)
 def response_is_approached(setting: Setting) -> Comparison:
     """At large epsilon the optimal unbiased randomizer has the loss of debiased randomized response.
 
-    Over the two end labels and those that occur. The others are rounded to their neighbours, without bias.
+    Over the labels that occur, the two ends among them. The others are rounded to their neighbours, without bias.
     """
     kept = [i for i, p in enumerate(setting.prior) if p or i in (0, setting.k - 1)]
     labels, prior = (tuple(row[i] for i in kept) for row in (setting.labels, setting.prior))
