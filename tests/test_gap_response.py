@@ -163,6 +163,18 @@ def test_up_to_log_2_it_is_optimal_whatever_the_prior(case):
     assert certify(gap_response(*case)).gap <= CLOSED
 
 
+@given(cases(budgets=st.floats(1e-6, math.log(2))))
+def test_two_ends_lose_little_at_a_small_epsilon(case):
+    with decimal.localcontext(prec=DIGITS):
+        printed = Printed(*case)
+        reach = (printed.y[-1] - printed.y[0]) / (printed.E - 1)
+        low, high = printed.y[0] - reach, printed.y[-1] + reach
+        two_ends = sum(p * (y - low) * (high - y) for p, y in zip(printed.p, printed.y, strict=True)) / 2
+        square = (printed.E - 1) ** 2 / (4 * printed.E)
+        share = two_ends / printed.value - 1
+    assert -1e-60 <= share <= square / (1 - square) < case[2] ** 2 / 3
+
+
 def test_log_2_is_the_last_such_epsilon():
     for prior in ([0, 1, 0], [0, 0.5, 0.5, 0]):
         labels, last = range(len(prior)), math.log(2)
