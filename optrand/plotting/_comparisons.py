@@ -123,8 +123,8 @@ def moments_figure(
 ) -> FigureBase:
     """Draw loss, standard deviation and bias against epsilon, one curve per randomizer ([B23], Figure 4(a)).
 
-    All are means under one prior. The loss is half the mean squared error, which is the sum of the squares of the
-    other two. If no randomizer has a bias, the title states it and there is no third panel.
+    All are means under one prior. The loss is half the mean squared error, of which the paper plots the whole: the sum
+    of the squares of the other two. If no randomizer has a bias, the title states it and there is no third panel.
 
     Parameters
     ----------
