@@ -313,7 +313,7 @@ def gap_response_within(problem: Problem) -> Solution | None:
 
 
 def debiased_rr_within(problem: Problem) -> Solution | None:
-    """Return debiased randomized response if its dual proves it optimal: from some epsilon on it always does."""
+    """Return debiased randomized response if its dual proves it optimal, as from some epsilon on for positive priors."""
     # That E - 1 must be at least k is a heuristic that saves work: of 150 random problems of 3 to 7 labels below it
     # none was proven. If it errs, an iterative solver answers.
     if not _is_unbiased_off_grids(problem) or math.expm1(problem.epsilon) < problem.k:
@@ -361,7 +361,7 @@ def priced_rr_within(problem: Problem) -> Solution | None:
     .. math:: (y + d_y - \bar y) + (E - 1) p_y (d_y + \lambda b_y) + \lambda \sum_z p_z b_z = 0:
 
     linear equations, joined by the two sums only. Then :math:`\beta_y = -\lambda p_y b_y`, and :math:`\alpha` is such
-    that the columns in use cost nothing. Optimal from some epsilon on, as
+    that the columns in use cost nothing. Optimal from some epsilon on for positive priors, as
     :func:`~optrand.closed_forms.debiased_rr`. Cost ``O(k)``.
     """
     if problem.unbiased or not problem.bias_penalty or problem.loss != losses.squared:
