@@ -313,7 +313,7 @@ def gap_response_within(problem: Problem) -> Solution | None:
 
 
 def debiased_rr_within(problem: Problem) -> Solution | None:
-    """Return debiased randomized response if its dual proves it optimal, as from some epsilon on for positive priors."""
+    """Return debiased randomized response if its dual proves it optimal: for positive priors from some epsilon on."""
     # That E - 1 must be at least k is a heuristic that saves work: of 150 random problems of 3 to 7 labels below it
     # none was proven. If it errs, an iterative solver answers.
     if not _is_unbiased_off_grids(problem) or math.expm1(problem.epsilon) < problem.k:
