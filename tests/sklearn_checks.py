@@ -1,7 +1,5 @@
 """The checks of scikit-learn on estimators that declare their labels, and which of them cannot pass."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sklearn.utils.estimator_checks import check_estimator

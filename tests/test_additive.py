@@ -1,7 +1,5 @@
 """Additive mechanisms: private, exactly drawn, described by their own formulas, and never better than the optimum."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
@@ -99,8 +97,6 @@ def test_no_digits_are_lost_at_small_epsilon(kind, epsilon):
 
 
 # --- privacy, from both sides -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_densities_differ_by_a_factor_of_exp_epsilon_and_no_more(kind, epsilon):
@@ -148,8 +144,6 @@ def test_a_release_halfway_between_two_outputs_goes_to_the_lower_one_whatever_th
 
 
 # --- beside the optimum -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_none_is_better_than_the_certified_optimum(kind, epsilon):
@@ -190,8 +184,6 @@ def test_channels_of_any_lattice_are_private_and_no_better_than_the_optimum(epsi
 
 
 # --- the best staircases ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("epsilon", [0.02, 1.0, 10.0])
 def test_the_best_gamma_is_the_one_that_is_printed_and_the_least(epsilon):
     b, gamma = math.exp(-epsilon), best_gamma(epsilon)
@@ -222,8 +214,6 @@ def test_stairs_of_one_integer_have_the_density_of_discrete_laplace_noise(kind):
 
 
 # --- draws ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("kind", "epsilon"), [(DiscreteLaplace, 0.3), (DiscreteStaircase, 6.5)])
 def test_many_draws_fit_the_channel(kind, epsilon):
     """A fixed seed: this either always passes or never does. 1e-3 would be wrong for one seed in a thousand."""
@@ -333,8 +323,6 @@ def test_exactness_is_said_by_the_type():
 
 
 # --- a famous mistake -------------------------------------------------------------------------------------------------
-
-
 def staircase_of(selectors, epsilon, edges, labels):
     """Masses between edges of [GV14], Algorithm 1, whose selector B should take the values 0 and 1.
 
@@ -378,8 +366,6 @@ def test_noise_for_a_smaller_range_than_that_of_the_labels_is_caught():
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("labels", "options", "message"),

@@ -1,7 +1,5 @@
 """Advice in messages: parameters of Python for a caller in Python, options for a user of the command line."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

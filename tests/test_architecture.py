@@ -1,7 +1,5 @@
 """Imports point to lower layers, as the drawing shows, and heavy packages are imported when they are needed."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect

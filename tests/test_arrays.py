@@ -1,7 +1,5 @@
 """Labels in memory: the kind that goes in comes out, noise of the mechanism's own law, every cost on the record."""
 
-from __future__ import annotations
-
 import math
 import uuid
 import warnings
@@ -169,10 +167,7 @@ def test_a_frame_keeps_its_other_columns(given):
 @pytest.mark.parametrize("given", frames(), ids=lambda given: f"{type(given).__module__}.{type(given).__name__}")
 def test_several_columns_cost_the_sum(given):
     noisy, record = randomized(
-        given,
-        {"weeks": 1.0, "asks": 0.5},
-        column=["weeks", "asks"],
-        labels={"weeks": range(4), "asks": CLASSES},
+        given, {"weeks": 1.0, "asks": 0.5}, column=["weeks", "asks"], labels={"weeks": range(4), "asks": CLASSES}
     )
     parts = [Fraction(part) for one in record.columns.values() for part in (one.parts.prior, one.parts.labels)]
     assert sum(parts) <= Fraction(record.epsilon) <= Fraction(1.5)
@@ -589,14 +584,7 @@ class TestLedger:
 
     @pytest.mark.parametrize(
         "options",
-        [
-            {"dataset": None},
-            {"dataset": " "},
-            {"dataset": 7},
-            {"again": "no"},
-            {"budget": -1.0},
-            {"ledger": 7},
-        ],
+        [{"dataset": None}, {"dataset": " "}, {"dataset": 7}, {"again": "no"}, {"budget": -1.0}, {"ledger": 7}],
         ids=str,
     )
     def test_what_no_ledger_takes(self, ledger, options):

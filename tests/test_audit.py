@@ -1,7 +1,5 @@
 """Audits of other people's randomizers: the exact epsilon from both sides, and the published mistakes."""
 
-from __future__ import annotations
-
 import json
 import math
 from decimal import Decimal
@@ -31,8 +29,6 @@ def response(k: int, ratio: Fraction) -> list[list[Fraction]]:
 
 
 # ------------------------------------------------------------------------------------------------ exactness
-
-
 @pytest.mark.parametrize("ratio", [Fraction(3), Fraction(10**30, 7), 1 + Fraction(1, 10**40)])
 def test_epsilon_is_the_logarithm_of_the_ratio_and_decided_without_rounding(ratio: Fraction) -> None:
     found = audit(response(4, ratio), 700.0)
@@ -178,8 +174,6 @@ def test_what_is_no_table_is_refused(matrix: list, options: dict, words: str) ->
 
 
 # ------------------------------------------------------------------------------------------- published mistakes
-
-
 def test_a_sampler_with_a_prior_under_the_exponent() -> None:
     """Weights ``prior(v) exp(-epsilon |v - y| / 2)``, normalised row by row, spend more than epsilon.
 
@@ -218,8 +212,6 @@ def test_clipping_at_private_extremes() -> None:
 
 
 # ---------------------------------------------------------------------------------- pairs, delta, leakage, guesses
-
-
 def test_each_pair_has_its_epsilon_delta_leakage_and_guess_by_hand() -> None:
     """Rows (1/2, 1/2, 0), (1/4, 1/4, 1/2), (1/8, 3/8, 1/2).
 
@@ -284,8 +276,6 @@ def test_tables_that_are_none_have_no_leakage() -> None:
 
 
 # ------------------------------------------------------------------------------------------------- command line
-
-
 def run(*arguments: object):
     return CliRunner().invoke(app, ["audit", *map(str, arguments)])
 

@@ -1,7 +1,5 @@
 """Bad input in three layers, the command line, a table and a call: refused with a typed error that repeats no label."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -68,8 +66,6 @@ def refused(here, *arguments, words=""):
 
 
 # The command line
-
-
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_commands_that_options_spoil_succeed(name):
@@ -270,8 +266,6 @@ def test_a_table_is_what_its_name_says(here, suffix):
 
 
 # Calls
-
-
 class Odd:
     """No label, no number."""
 

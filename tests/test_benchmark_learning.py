@@ -1,7 +1,5 @@
 """The frame of learning experiments: cached rows, paired intervals, promises, fetched archives."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import math

@@ -1,7 +1,5 @@
 """Budgets that are divided, multiplied or added never cost more than the whole, against rational brackets of exp."""
 
-from __future__ import annotations
-
 import decimal
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The certificate: no bound above an attained value, and no biased or overflowing mechanism let through."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -42,8 +40,6 @@ PRIOR = np.array([0.4, 0.1, 0.2, 0.3])
 
 
 # -------------------------------------------------------------------------------------- the bound and attained values
-
-
 @settings(max_examples=4 * settings.default.max_examples)
 @given(feasible().flatmap(lambda found: st.tuples(st.just(found), duals(found.problem))))
 def test_no_bound_exceeds_the_value_of_any_feasible_randomizer(case):
@@ -110,8 +106,6 @@ def test_the_third_term_is_right_for_two_labels(penalty, epsilon):
 
 
 # --------------------------------------------------------------------------------------------- privacy, from both sides
-
-
 PRIVATE = {
     "rr": rr([0, 1, 2], 1.0),
     "rr_top_k": rr_top_k([0.5, 0.3, 0.2], 2, 1.0),
@@ -164,8 +158,6 @@ def test_a_loss_that_overflows_is_a_finding():
 
 
 # ----------------------------------------------------------------------------------------------- the certificate itself
-
-
 def test_the_gap_is_relative_to_the_value_and_absolute_at_zero():
     def made(lower, upper, maximised=False):
         return Certificate(lower=lower, upper=upper, target_epsilon=1.0, epsilon=1.0, bias=0.0, maximised=maximised)

@@ -33,8 +33,6 @@ def text_of(mechanism, tmp_path):
 
 
 # ------------------------------------------------------------------------------------------------------ it stands alone
-
-
 def biases_of(text):
     case = checker._read(checker._parse(text))
     return tuple(Fraction(bias, case.total * case.unit) for bias in case.biases)
@@ -80,8 +78,6 @@ def test_it_runs_alone_and_says_what_holds(coin, tmp_path, start):
 
 
 # ------------------------------------------------------------------------------------------------- agreement with load
-
-
 def families():
     """One valid mechanism for every kind of problem that a file can hold, of unequal columns."""
     ratio, epsilon = Fraction(2), 0.7
@@ -263,8 +259,6 @@ def test_one_unit_changes_against_the_definition(trials, tmp_path):
 
 
 # ------------------------------------------------------------------------------------------- exp and log, by themselves
-
-
 @pytest.mark.parametrize("x", [5e-324, 1e-300, 1e-9, 0.5, 1.0, math.pi, 20.0, 700.0])
 def test_exp_bounds_hold_the_exponential_tightly(x):
     low, high = checker._exp_bounds(Fraction(x))
@@ -291,8 +285,6 @@ def test_rounding_up_ends_at_the_range_of_floats():
 
 
 # ------------------------------------------------------------------------------------------------------------ the bound
-
-
 def by_hand(penalty, epsilon):
     """The best mechanism for labels -1 and 1 with equal prior, and its dual, worked out with pencil and paper.
 

@@ -1,7 +1,5 @@
 """The command line: its output, its exit codes, and that it leaves nothing behind when it fails."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json
@@ -108,8 +106,6 @@ def facts(result):
 
 
 # The commands
-
-
 def test_randomize_prints_its_summary_and_leaves_two_files(here):
     result = randomized()
     assert result.exit_code == 0, result.stderr
@@ -128,12 +124,7 @@ def test_randomize_prints_its_summary_and_leaves_two_files(here):
     assert set(read_labels("out.csv", "y")) <= set(mechanism.outputs)
     loss = optrand.certificates._certificate.certify(mechanism).upper
     assert float(told["noisy label loss"].split()[0]) == pytest.approx(loss, rel=1e-5)
-    assert sorted(path.name for path in here.iterdir()) == [
-        "in.csv",
-        "out.csv",
-        "out.csv.release.json",
-        "prior.csv",
-    ]
+    assert sorted(path.name for path in here.iterdir()) == ["in.csv", "out.csv", "out.csv.release.json", "prior.csv"]
 
 
 def test_the_record_states_the_total_wherever_it_is_read(here, monkeypatch):
@@ -374,8 +365,6 @@ def test_an_interval_without_an_unbiased_randomizer_is_refused_with_the_smallest
 
 
 # Sweeps
-
-
 def test_sweep_prints_a_row_for_every_pair_and_saves_all_columns(here):
     result = swept("--bias-penalty", "0,5,inf", "-o", "sweep.csv", epsilon="0.5,1:2:3")
     assert result.exit_code == 0, result.stderr
@@ -538,8 +527,6 @@ def test_numbers_with_a_leading_zero_are_names(here):
 
 
 # Wrong usage and wrong input: exit code 2, and nothing written
-
-
 def test_solve_and_plot_keep_what_exists(saved, here):
     picture = here / "m.png"
     picture.write_text("precious")
@@ -558,8 +545,6 @@ def test_solve_and_plot_keep_what_exists(saved, here):
 
 
 # Verification that fails: exit code 3
-
-
 def tampered(path, **changes):
     """The file with fields changed and a digest that is right again."""
 
@@ -632,8 +617,6 @@ def test_a_gap_that_is_not_reached_fails(saved):
 
 
 # Errors of the run: exit code 1
-
-
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
@@ -676,8 +659,6 @@ def test_a_full_disk_ends_with_one(here, monkeypatch):
 
 
 # The command itself
-
-
 SHORT = ["--column", "y", "--labels", "0:2", "--epsilon", "1"]
 
 

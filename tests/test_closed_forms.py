@@ -1,7 +1,5 @@
 """The closed forms: their identities, their privacy from both sides, and their duals in exact arithmetic."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter
@@ -55,8 +53,6 @@ def random_prior(generator: np.random.Generator, size: int) -> Floats:
 
 
 # [G21], Theorem 3, in exact rationals: an implementation that shares nothing with the package's.
-
-
 def exact_objective(prior: Sequence[Fraction], ratio: Fraction) -> tuple[Fraction, int]:
     """The largest ``w_k``, and the smallest `k` that attains it, straight from [G21] Algorithm 2."""
     falling = sorted(prior, reverse=True)
@@ -165,8 +161,6 @@ def test_privacy_from_both_sides(family: str, epsilon: float) -> None:
 
 
 # Two mistakes that published implementations make, and their certificates.
-
-
 def test_answering_from_all_labels_where_the_label_is_outside_the_top_k_is_caught() -> None:
     # The label 2 is not among the likeliest two and may answer 2, which no kept label ever does.
     sound = rr_top_k([0.5, 0.3, 0.2], 2, 1.0)
@@ -206,8 +200,6 @@ def test_arguments_without_meaning_are_refused(call: Callable[[], Mechanism]) ->
 
 
 # Batches.
-
-
 def test_a_batch_says_what_its_rows_say() -> None:
     generator = np.random.default_rng(8)
     priors = np.array([random_prior(generator, 9) for _ in range(60)])
@@ -398,11 +390,7 @@ def test_labels_far_from_zero_keep_their_digits(epsilon: float) -> None:
 
 @pytest.mark.parametrize(
     ("labels", "epsilon", "message"),
-    [
-        ([0, 1e-17, 1], 0.1, "coincide"),
-        ([-1e308, 1e308], 1.0, "overflow"),
-        ([0, 1e305], 1e-9, "overflow"),
-    ],
+    [([0, 1e-17, 1], 0.1, "coincide"), ([-1e308, 1e308], 1.0, "overflow"), ([0, 1e305], 1e-9, "overflow")],
 )
 def test_debiased_rr_refuses_outputs_that_floats_cannot_hold(labels: list[float], epsilon: float, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):

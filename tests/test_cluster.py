@@ -1,7 +1,5 @@
 """Cluster mechanisms: the privacy that holds and the printed one, decided by enumeration, and debiased losses."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import sys

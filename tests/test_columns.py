@@ -1,7 +1,5 @@
 """Staircase columns in integers: equal coverage, moments that make means right, columns between two floats."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """The page of the command line describes every command, option and exit code, in their own words."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

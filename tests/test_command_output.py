@@ -1,7 +1,5 @@
 """Released tables of every layout read back by the commands, and answers if usage or the output is wrong."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

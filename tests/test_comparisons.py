@@ -1,7 +1,5 @@
 """The pictures that compare: every point is a number that was computed another way, and every omission is stated."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Composition of releases: the dominating pair from both sides, its powers, and the accountant of others."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from functools import cache
@@ -146,8 +144,6 @@ def test_bad_budgets_are_refused() -> None:
 
 
 # ------------------------------------------------------------------------------------------------- dp_accounting
-
-
 def test_the_accountant_of_others_agrees() -> None:
     pytest.importorskip("dp_accounting")
     for name, mechanism in mechanisms().items():
@@ -182,18 +178,11 @@ def test_without_the_accountant_the_extra_is_named(monkeypatch: pytest.MonkeyPat
 
 
 # ------------------------------------------------------------------------------------------------------- picture
-
-
 def test_the_picture_shows_what_is_computed() -> None:
     mechanism = optrand.rr_with_prior([0.1] * 10, 0.1)
     (axes,) = composition_figure({"10 classes": mechanism}, releases=10).axes
     lines = {line.get_label(): line.get_xydata() for line in axes.get_lines()}
-    assert list(lines) == [
-        "basic composition",
-        "advanced composition",
-        "any mechanism, exactly",
-        "10 classes",
-    ]
+    assert list(lines) == ["basic composition", "advanced composition", "any mechanism, exactly", "10 classes"]
     assert lines["10 classes"][-1].tolist() == [10, mechanism.dominating_pair.epsilon(1e-6, releases=10)]
     assert lines["basic composition"][-1].tolist() == [10, 1.0]
 

@@ -1,7 +1,5 @@
 """Histograms of a default release: always there, and as precise as stated. Mixtures of mechanisms are exact."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

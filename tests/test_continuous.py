@@ -1,7 +1,5 @@
 """Randomizers of a continuum of labels: privacy, means and the identity of their loss, in exact arithmetic."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
@@ -17,13 +15,7 @@ from optrand.errors import InvalidInput
 from optrand.model._problem import classification, regression, unbiased_regression
 from optrand.sampling._entropy import SeededEntropy
 from optrand.solvers import solve
-from optrand.studies._continuous import (
-    ContinuousMechanism,
-    ContinuousPrior,
-    Knots,
-    continuous_mechanism,
-    place_knots,
-)
+from optrand.studies._continuous import ContinuousMechanism, ContinuousPrior, Knots, continuous_mechanism, place_knots
 
 PRIOR = ContinuousPrior([0, 0.5, 1.25, 2, 3.5, 7.75, 8], [4, 3, 2, 1, 1, 2, 1])
 

@@ -1,7 +1,5 @@
 """Noisy descent on convex losses: gradients, bounds, and the price of a row."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction
@@ -45,8 +43,6 @@ def holder(y, epsilon: float = 2.0, **options) -> PrivateLabels:
 
 
 # --------------------------------------------------------------------------------------------------------------- losses
-
-
 @losses
 def test_gradients_are_derivatives_of_the_losses(loss) -> None:
     for _ in range(5):
@@ -74,8 +70,6 @@ def test_gradients_are_as_steep_and_as_far_apart_as_is_said(loss) -> None:
 
 
 # -------------------------------------------------------------------------------------------------- randomized response
-
-
 @pytest.mark.parametrize("epsilon", [0.9, 3.0])
 @losses
 def test_the_bound_of_the_gradient_holds_and_is_below_the_printed_one(loss, epsilon) -> None:
@@ -139,8 +133,6 @@ def test_corollary_10_responds_with_the_kept_labels() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- Gaussian noise
-
-
 @pytest.mark.parametrize(("distance", "epsilon", "delta"), [(1.0, 1.0, 1e-5), (3.0, 0.1, 1e-9), (0.1, 8.0, 0.3)])
 def test_sigma_is_enough_and_no_less_is(distance, epsilon, delta) -> None:
     sigma = least_sigma(distance, epsilon, delta)

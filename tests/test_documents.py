@@ -23,10 +23,7 @@ from optrand import losses
 from optrand.base import _files, _strict_json
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.losses import Loss, Tabulated
-from optrand.mechanism._file_format import (
-    problem_document,
-    read_problem,
-)
+from optrand.mechanism._file_format import problem_document, read_problem
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Interval, classification, regression, unbiased_regression
 
@@ -194,8 +191,6 @@ def test_a_dual_without_meaning_is_refused(dual, message):
 
 
 # ---------------------------------------------------------------------------------------------------------------- files
-
-
 def only(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 

@@ -84,8 +84,6 @@ def inverse_cdf(weights, width, words):
 
 
 # ---------------------------------------------------------------------------------------------- all words, enumerated
-
-
 def law(draw, width, depth):
     """The probability of each draw, and that of no draw, over all streams of this number of words."""
     if width == 1:
@@ -175,8 +173,6 @@ def test_one_batch_of_all_words_for_all_labels(layout):
 
 
 # ------------------------------------------------------------------------------------------------- words near the edges
-
-
 @st.composite
 def draws(draw):
     """A table, a label, a width, and streams of words that keep close to the edges between the weights."""
@@ -253,8 +249,6 @@ def test_wide_rows_equal_the_inverse_cdf(n):
 
 
 # ------------------------------------------------------------------------------------------------- columns and levels
-
-
 def test_columns_are_sums_of_few_intervals():
     rng = random.Random(1)
     for _ in range(300):
@@ -355,8 +349,6 @@ def test_large_tables_without_long_steps_are_written_out():
 
 
 # ------------------------------------------------------------------------------------------------------ values, labels
-
-
 @each_layout
 @pytest.mark.parametrize("shape", [(3, 0), (), (2, 3, 4), (BLOCK + 1,)])
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float64, np.float32])
@@ -477,8 +469,6 @@ def test_masked_values_are_refused():
 
 
 # -------------------------------------------------------------------------------------------------------- constructor
-
-
 COIN = Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]])
 
 

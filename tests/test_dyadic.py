@@ -1,7 +1,5 @@
 """Floats as integers over a power of two: nothing is lost, from the smallest float to the largest."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

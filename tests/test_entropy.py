@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 
 from optrand.errors import InvalidInput
-from optrand.sampling._entropy import (
-    EntropySource,
-    SeededEntropy,
-    SystemEntropy,
-    check_width,
-    check_words,
-)
+from optrand.sampling._entropy import EntropySource, SeededEntropy, SystemEntropy, check_width, check_words
 
 
 class Given:
@@ -89,13 +83,7 @@ def test_width_is_from_1_to_64(width):
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [
-        [1, 2],
-        np.zeros(2, dtype=np.int64),
-        np.zeros(3, dtype=np.uint64),
-        np.zeros((2, 1), dtype=np.uint64),
-    ],
+    "answer", [[1, 2], np.zeros(2, dtype=np.int64), np.zeros(3, dtype=np.uint64), np.zeros((2, 1), dtype=np.uint64)]
 )
 def test_words_of_another_shape_or_type_are_refused(answer):
     with pytest.raises(InvalidInput, match="did not return 2 words"):

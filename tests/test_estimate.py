@@ -4,8 +4,6 @@ Simulations are seeded. With ``r`` independent repetitions a coverage of 0.95 is
 ``sqrt(0.95 * 0.05 / r)``. Bands are four of those wide on either side.
 """
 
-from __future__ import annotations
-
 import math
 import pickle
 from dataclasses import replace

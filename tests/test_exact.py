@@ -1,7 +1,5 @@
 """Brackets of exp and log against series in rationals that share no code with them, and the ratio built on them."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Only optrand's own errors leave a solver, for any problem and on any machine."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Mistakes found in public code and in solvers' answers, as tables of floats: each must be caught by an audit."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

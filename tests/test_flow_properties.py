@@ -51,8 +51,6 @@ Given = tuple[np.random.Generator, np.ndarray, np.ndarray, float]
 
 
 # ---------------------------------------------------------------------------------------------------------- populations
-
-
 def given_by(seed: int, *, largest: int = 9, zeros: bool = True) -> Given:
     """Labels in 64ths, so that moving and turning them is exact, a prior, and a budget from 0.05 to 6."""
     rng = np.random.default_rng([23, seed])
@@ -129,8 +127,6 @@ def arcs_of(solution: Solution) -> Arcs:
 
 
 # ------------------------------------------------------------------------------------------------------------- symmetry
-
-
 def moved(problem: Problem, factor: float, shift: float) -> Problem:
     """The problem of the labels ``factor * y + shift``."""
     outputs = problem.outputs
@@ -170,8 +166,6 @@ def test_unique_randomizers_move_with_the_labels(seed: int, factor: float, shift
 
 
 # ---------------------------------------------------------------------------------------------------------------- order
-
-
 @every_kind
 @seeds
 def test_a_larger_budget_is_proven_to_lose_less(make: Make, seed: int) -> None:
@@ -249,8 +243,6 @@ def test_more_room_for_outputs_never_hurts_and_the_optimum_knows_how_much_it_nee
 
 
 # ---------------------------------------------------------------------------------------------------------------- grids
-
-
 @seeds
 def test_grids_are_refined_towards_the_line_as_fast_as_is_proven(seed: int) -> None:
     r"""[B23] Lemma 8 allows a mesh of width :math:`\Delta` on ``[L, U]`` an excess of :math:`(U - L) \Delta`.
@@ -338,8 +330,6 @@ def test_merging_the_outputs_of_a_signature_never_hurts(seed: int) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------ witnesses
-
-
 def agreement(number: int) -> dict[str, float]:
     """How far the flow is from other solvers on a grid that has its outputs and many more: relative differences."""
     rng, labels, prior, epsilon = given_by(number, largest=6)
@@ -396,8 +386,6 @@ def test_no_set_of_labels_does_better_than_intervals(make: Make, seed: int) -> N
 
 
 # --------------------------------------------------------------------------------------------------------------- limits
-
-
 @pytest.mark.parametrize("seed", [0, 3])
 def test_for_little_privacy_loss_outputs_gather_at_those_of_the_two_end_labels(seed: int) -> None:
     """[B23] Section 3.1 observes it as epsilon vanishes.
@@ -441,8 +429,6 @@ def test_for_large_epsilon_the_optimum_is_debiased_randomized_response(seed: int
 
 
 # ------------------------------------------------------------------------------------------------------------ structure
-
-
 @every_kind
 @seeds
 def test_privacy_from_both_sides(make: Make, seed: int) -> None:

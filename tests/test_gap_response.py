@@ -1,7 +1,5 @@
 """A public gap and a private bit: identities in high precision, the condition of optimality, and its proof."""
 
-from __future__ import annotations
-
 import decimal
 import math
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Squared loss on a grid by the interior point alone, against column generation, and the fallback behind it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -114,20 +112,14 @@ def test_other_problems_are_refused(penalty: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("loss", "epsilon", "seed"),
-    [(losses.poisson_log, 5.0, 5), (losses.absolute, 5.0, 13), (losses.absolute, 5.0, 22)],
+    ("loss", "epsilon", "seed"), [(losses.poisson_log, 5.0, 5), (losses.absolute, 5.0, 13), (losses.absolute, 5.0, 22)]
 )
 def test_columns_in_use_bound_the_multipliers_that_prove_them(loss: losses.Loss, epsilon: float, seed: int) -> None:
     """At a price of bias, the multipliers of a master do not prove these answers, although they are optimal."""
     rng = np.random.default_rng(seed)
     prior = rng.choice([1.0, 1.0, 1e-5, 1e-8], 6)
     problem = regression(
-        np.arange(1.0, 7.0),
-        prior / prior.sum(),
-        epsilon,
-        loss=loss,
-        bias_penalty=0.3,
-        outputs=np.linspace(0.5, 7.0, 9),
+        np.arange(1.0, 7.0), prior / prior.sum(), epsilon, loss=loss, bias_penalty=0.3, outputs=np.linspace(0.5, 7.0, 9)
     )
     certify(tabulate(ColumnGeneration()(problem))).require(gap=1e-9)
 

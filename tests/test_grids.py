@@ -1,7 +1,5 @@
 """The grid of [B23] Algorithm 2: its formula, and Proposition 7 in exact arithmetic."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

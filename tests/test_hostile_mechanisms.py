@@ -5,8 +5,6 @@ multipliers prove, by brute force over all sets of labels, and the loss of a mec
 optimum lies between them, and every certificate must allow for that.
 """
 
-from __future__ import annotations
-
 import decimal
 import math
 import os
@@ -109,8 +107,6 @@ def known(name: str) -> Known:
 
 
 # ------------------------------------------------------------------------------------------------------ certified facts
-
-
 def examine(truth: Known, table: Table, dual: Dual | None) -> None:
     """Compare all certified and all refused statements with the truth."""
     problem, channel = truth.problem, Channel.of_table(table)
@@ -159,8 +155,6 @@ def _examine_privacy(channel: Channel, proof: optrand.Certificate) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ multipliers of a foe
-
-
 def foe_duals(truth: Known, rng: np.random.Generator):
     """Good ones, scaled ones, random ones, enormous ones, and those of another problem."""
     good, k = truth.mechanism.dual, truth.problem.k
@@ -180,8 +174,6 @@ def foe_duals(truth: Known, rng: np.random.Generator):
 
 
 # ------------------------------------------------------------------------------------------------ mechanisms of a foe
-
-
 def allowed_outputs(problem: optrand.Problem, rng: np.random.Generator, n: int) -> np.ndarray:
     """Some outputs that the problem allows: far, near zero, neighbouring floats in chains, labels, and ends."""
     if isinstance(problem.outputs, Grid):
@@ -335,8 +327,6 @@ def test_no_foe_is_certified_what_is_not_so(name: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ two labels by formula
-
-
 @pytest.mark.parametrize(
     ("labels", "prior", "epsilon"),
     [
@@ -367,8 +357,6 @@ def test_two_labels_are_answered_by_their_formula(labels, prior, epsilon) -> Non
 
 
 # --------------------------------------------------------------------------------------------------- former deceptions
-
-
 OPTIMUM = 1.945447367
 """Optimum of labels 0, 1, 2 with the prior 0.5, 0.3, 0.2 at epsilon 1, rounded down to ten digits."""
 

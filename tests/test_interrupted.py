@@ -1,7 +1,5 @@
 """Releases that are killed, raced, stopped by a signal, out of disk, or whose input changes meanwhile."""
 
-from __future__ import annotations
-
 import errno
 import os
 import random

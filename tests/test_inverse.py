@@ -1,7 +1,5 @@
 """The smallest epsilon for a loss: a bracket whose two ends are proven, for every kind of problem."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Draws that belong to records: known answers of the ciphers, exact distributions, no words that two records share."""
 
-from __future__ import annotations
-
 import hmac
 import os
 import pickle
@@ -42,8 +40,6 @@ each_sampler = pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: 
 
 
 # -------------------------------------------------------------------------------------------------------- known answers
-
-
 def reference_subkey(master, *fields):
     """RFC 5869 in the standard library: extract without salt, one block of expand."""
     encoded = [b"optrand keyed 1", *(field.encode() for field in fields)]
@@ -82,8 +78,6 @@ def test_what_a_key_draws_never_changes():
 
 
 # -------------------------------------------------------------------------------------------------------------- subkeys
-
-
 FIELDS = st.lists(st.text("a1,:/\0 \u00e9\U0001f600", max_size=4), min_size=6, max_size=6)
 
 
@@ -109,8 +103,6 @@ def test_names_are_unicode():
 
 
 # ------------------------------------------------------------------------------- one record, one draw, in every batch
-
-
 def labels_and_ids(count):
     values = np.random.default_rng(3).integers(0, 5, count)
     ids = np.random.default_rng(4).integers(0, 2**64, (count, 2), dtype=np.uint64)
@@ -132,8 +124,6 @@ def test_order_batches_and_partitions_make_no_difference(sampler):
 
 
 # ---------------------------------------------------------------------------------------------- privacy needs the ids
-
-
 def test_two_labels_of_one_id_are_not_private():
     """An event that has a chance for one table alone. With distinct ids its chances have a ratio of at most 3."""
     sampler = Sampler(Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]]))
@@ -189,8 +179,6 @@ def test_a_stream_begins_anew_and_requests_follow_each_other():
 
 
 # --------------------------------------------------------------------------------------------------- threads and forks
-
-
 def test_64_threads_share_no_word():
     source = KeyedEntropy(bytes(32))
     with ThreadPoolExecutor(64) as pool:
@@ -239,8 +227,6 @@ def test_no_key_is_pickled_or_printed():
 
 
 # ------------------------------------------------------------------------------------------------------------ bad input
-
-
 @pytest.mark.parametrize(
     "ids",
     [

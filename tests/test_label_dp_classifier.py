@@ -1,7 +1,5 @@
 """The classifier on private labels: its models, its refusals before the draw, and scikit-learn's rules."""
 
-from __future__ import annotations
-
 import gc
 import pickle
 from fractions import Fraction

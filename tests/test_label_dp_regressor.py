@@ -1,7 +1,5 @@
 """The regressor on private labels: its models, charges and refusals, and why bias needs a penalty."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

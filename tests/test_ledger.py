@@ -1,7 +1,5 @@
 """The ledger: charged before anything is drawn, exactly, once, and never refunded."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

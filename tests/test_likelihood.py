@@ -1,7 +1,5 @@
 """The likelihood of a release is the exact table's, for every randomizer, and debiased weights undo it on average."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction

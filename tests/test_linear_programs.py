@@ -1,7 +1,5 @@
 """Programs as objects: the papers' rows as printed, every notion of privacy, one certificate, exact tables."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

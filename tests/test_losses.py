@@ -1,7 +1,5 @@
 """Losses in floats and as rational brackets: each against its formula, and one against the other."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -43,8 +43,6 @@ def load_text(text, tmp_path):
 
 
 # --------------------------------------------------------------------------------------------------------- round trips
-
-
 @st.composite
 def mechanisms(draw):
     """Tables and arcs, nested and on shared outputs, with weights of any size."""
@@ -198,8 +196,6 @@ def test_samples_follow_the_table():
 
 
 # ------------------------------------------------------------------------------------------------------------- of arcs
-
-
 def test_ten_thousand_labels_need_no_table(tmp_path):
     """Debiased response on 10,001 labels, a table of 10**8 integers: built, examined, saved, read and drawn from."""
     k = 10_001
@@ -224,8 +220,6 @@ def test_ten_thousand_labels_need_no_table(tmp_path):
 
 
 # ---------------------------------------------------------------------------------------------- tables without privacy
-
-
 class Lying(np.ndarray):
     """An array that passes for any other: all of its figures are 1."""
 
@@ -442,8 +436,6 @@ def test_a_ratio_is_decided_however_close_it_is_to_the_exponential(digits):
 
 
 # ---------------------------------------------------------------------------------------------------- refusals of load
-
-
 def set_at(*path, to):
     def edit(content):
         *parents, last = path

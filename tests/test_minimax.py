@@ -1,7 +1,5 @@
 """Without a prior: the largest loss over labels, its worst prior, and the program that finds both."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Mistakes that people make: each is met by an error of ours that states the expected value, or a remedy."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle
@@ -113,10 +111,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 RANDOMIZE = ("--labels", "0:1", "--epsilon", "1", "--dataset", "d")
 SWEEP = ("sweep", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", "1")
 COMMANDS = [
-    (
-        "did you mean 'Weeks worked'",
-        ("randomize", "people.csv", "o.csv", "--column", "weeks_worked", *RANDOMIZE),
-    ),
+    ("did you mean 'Weeks worked'", ("randomize", "people.csv", "o.csv", "--column", "weeks_worked", *RANDOMIZE)),
     ("holds semicolons: name the separator", ("randomize", "semicolons.csv", "o.csv", "--column", "weeks", *RANDOMIZE)),
     ("not there, but people.csv is", ("randomize", "peoples.csv", "o.csv", "--column", "y", *RANDOMIZE)),
     ("make it first", ("randomize", "people.csv", "no/o.csv", "--column", "Weeks worked", *RANDOMIZE)),
@@ -149,8 +144,6 @@ def test_a_sweep_is_written_as_its_name_says(here: Path) -> None:
 
 
 # Numbers that mean something
-
-
 def test_a_summary_states_the_noise_of_one_label_and_of_a_mean() -> None:
     found = MECHANISM.summary(rows=400)
     # Without bias half the mean squared error is half the variance.
@@ -214,8 +207,6 @@ def test_what_people_hold_in_their_hands_prints_as_one_line() -> None:
 
 
 # Errors cross processes.
-
-
 def errors_of_every_kind() -> list[errors.OptrandError]:
     """One of each class, those with attributes with all of them."""
     made = {

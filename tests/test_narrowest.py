@@ -1,7 +1,5 @@
 """Two outputs at the ends of the narrowest interval, and response at a price of bias: proofs, and where they answer."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """Numerals that are rounded in a stated direction."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Spent budgets: exact sums, maxima, and the account of every row."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -18,8 +16,6 @@ everything = st.builds(Spent, amounts, amounts, exact=st.booleans())
 
 
 # ------------------------------------------------------------------------------------------------------------- amounts
-
-
 @given(st.lists(everything, max_size=6))
 def test_sums_and_maxima_are_those_of_fractions(parts):
     total, most = Spent.total(parts), Spent.most(parts)
@@ -70,8 +66,6 @@ def test_exact_is_a_flag(wrong):
 
 
 # ---------------------------------------------------------------------------------------------------------------- rows
-
-
 @given(st.lists(st.tuples(st.sets(st.integers(0, 7)), amounts), max_size=12))
 def test_each_row_pays_the_sum_of_its_charges(charges):
     odometer, expected = Odometer(8), [Fraction(0)] * 8

@@ -1,7 +1,5 @@
 """Flows as mixtures of randomized responses on bins: every promise of the theorem, in integers."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 from fractions import Fraction

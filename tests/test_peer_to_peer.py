@@ -1,7 +1,5 @@
 """Labels that peers exchange: sums against enumeration, privacy from both sides, and the paper's figures beside."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

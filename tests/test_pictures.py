@@ -1,7 +1,5 @@
 """Pictures of one randomizer and of its proof: the artists hold the numbers that they should show."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -362,9 +360,7 @@ def test_bundles_end_where_their_arcs_do_on_average():
 
 
 FAINT = Randomizer.of_arcs(
-    [0, 1],
-    Arcs(2, [0, 0, 1, 1], [0, 0, 1, 1], [-9, -1, 2, 9], np.array([1e-12, 1, 1, 1e-12]) / (1 + math.e)),
-    1.0,
+    [0, 1], Arcs(2, [0, 0, 1, 1], [0, 0, 1, 1], [-9, -1, 2, 9], np.array([1e-12, 1, 1, 1e-12]) / (1 + math.e)), 1.0
 )
 """Two outputs that occur, and two next to impossible ones."""
 

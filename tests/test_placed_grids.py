@@ -1,7 +1,5 @@
 """Knots and outputs placed for a problem: the dynamic programme against brute force, and the certificates."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The contract of every drawing function: axes, two widths, arguments, and the parts of a figure that it keeps."""
 
-from __future__ import annotations
-
 import inspect
 from functools import partial
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Labels of prior zero, or next to nothing: left out of the solve, given rows that cost nothing afterwards."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A noisy histogram, a budget that is never overspent, and a prior without zeros, the posterior mean under noise."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
@@ -85,11 +83,7 @@ def test_the_split_is_that_of_the_paper_up_to_its_ceiling():
     assert split_budget(4.0, 1000, 1) == BudgetSplit(4.0 * PRIOR_SHARE, 3.8)
 
 
-@given(
-    epsilon=st.floats(1e-300, 700.0),
-    k=st.integers(1, 10_000),
-    n=st.integers(1, 10**9),
-)
+@given(epsilon=st.floats(1e-300, 700.0), k=st.integers(1, 10_000), n=st.integers(1, 10**9))
 def test_the_two_parts_never_exceed_the_whole(epsilon, k, n):
     split = split_budget(epsilon, k, n)
     written = lambda x: Fraction(repr(x))  # noqa: E731
@@ -112,8 +106,6 @@ def test_a_split_needs_labels_and_rows(k, n):
 
 
 # A prior without zeros
-
-
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 100, 1000])
 @pytest.mark.parametrize("rate", [1e-9, 1e-7, 1e-3, 0.1, 3.0, 300.0])
 def test_sums_over_a_bin_are_the_sums(rows, rate):
@@ -150,11 +142,7 @@ def by_enumeration(noisy, rows, epsilon):
     return (1 - FLOOR) * means / means.sum() + FLOOR / len(noisy)
 
 
-@given(
-    st.lists(st.integers(-40, 120), min_size=2, max_size=6),
-    st.integers(1, 80),
-    st.floats(0.05, 3.0),
-)
+@given(st.lists(st.integers(-40, 120), min_size=2, max_size=6), st.integers(1, 80), st.floats(0.05, 3.0))
 def test_clipping_loses_nothing_and_bins_are_summed_in_closed_form(noisy, rows, epsilon):
     clipped = EstimatedPrior(tuple(max(count, 0) for count in noisy), epsilon)
     expected = by_enumeration(noisy, rows, epsilon)

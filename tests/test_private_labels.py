@@ -1,7 +1,5 @@
 """The holder of private labels: an exact account, and no way around it."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import os

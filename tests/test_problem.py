@@ -1,7 +1,5 @@
 """Problems: sorted, checked, with the value of the definition, and refused if they are meaningless."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -25,8 +23,6 @@ HALVES = [0.5, 0.5]
 
 
 # ------------------------------------------------------------------------------------------------------- construction
-
-
 @given(st.data())
 def test_order_of_labels_and_outputs_makes_no_difference(data):
     labels = data.draw(label_sets(2, 5))
@@ -37,11 +33,7 @@ def test_order_of_labels_and_outputs_makes_no_difference(data):
     columns = data.draw(st.permutations(range(3)))
     plain = regression(labels, prior, 1.0, loss=losses.Tabulated(table), outputs=outputs)
     shuffled = regression(
-        labels[rows],
-        prior[rows],
-        1.0,
-        loss=losses.Tabulated(table[rows][:, columns]),
-        outputs=outputs[columns],
+        labels[rows], prior[rows], 1.0, loss=losses.Tabulated(table[rows][:, columns]), outputs=outputs[columns]
     )
     assert shuffled == plain
     assert hash(shuffled) == hash(plain)
@@ -81,10 +73,7 @@ def stated(outputs=None, **options):
     ("state", "message"),
     [
         (lambda: Problem([1, 0], HALVES, 1.0, losses.squared, 0.0, Line()), "use the constructors, which sort them"),
-        (
-            lambda: Problem([0, 1], HALVES, 1.0, losses.squared, 0.0, [0.0]),
-            "type list, expected Line or Interval",
-        ),
+        (lambda: Problem([0, 1], HALVES, 1.0, losses.squared, 0.0, [0.0]), "type list, expected Line or Interval"),
         (stated(bias_penalty=-1.0), "bias_penalty is -1.0, expected a number from 0 to math.inf"),
         (stated(bias_penalty=math.nan), "bias_penalty is nan"),
         (stated(bias_penalty=True), "bias_penalty is of type bool"),
@@ -120,8 +109,6 @@ def test_what_has_no_meaning_is_refused(state, message):
 
 
 # ---------------------------------------------------------------------------------------------- feasible if and only if
-
-
 @pytest.mark.parametrize(
     ("outputs", "label"),
     [
@@ -195,8 +182,6 @@ def test_at_any_budget_the_line_is_feasible():
 
 
 # ---------------------------------------------------------------------------------------------------------------- value
-
-
 @given(st.data())
 def test_the_value_is_the_definition(data):
     labels = data.draw(label_sets(1, 4))

@@ -1,7 +1,5 @@
 """Programs: their sizes, one optimum for all of them, and tables that are private however the answer came out."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -30,8 +28,6 @@ def mesh(epsilon, size=7):
 
 
 # ------------------------------------------------------------------------------------------------------------- sizes
-
-
 def test_the_master_holds_the_columns_that_it_is_given():
     problem = regression(LABELS, PRIOR, 1.0, bias_penalty=3.0, outputs=mesh(1.0))
     members, outputs = np.array([[True, False], [True, True], [False, True]]), problem.outputs.values[[2, 4]]
@@ -47,8 +43,6 @@ def test_the_master_holds_the_columns_that_it_is_given():
 
 
 # ------------------------------------------------------------------------------------------------ one optimum for all
-
-
 @pytest.mark.parametrize("loss", [losses.squared, losses.absolute, losses.poisson_log])
 @pytest.mark.parametrize("penalty", [0.0, math.inf])
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
@@ -89,14 +83,9 @@ def test_all_sets_of_labels_do_no_better_than_intervals(penalty):
 
 
 # ------------------------------------------------------------------------------------------------- reading answers
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 8.0, 40.0])
 def test_what_is_read_is_private_to_the_last_digit(epsilon):
-    for problem in (
-        regression(LABELS, PRIOR, epsilon, outputs=mesh(epsilon)),
-        classification(PRIOR, epsilon),
-    ):
+    for problem in (regression(LABELS, PRIOR, epsilon, outputs=mesh(epsilon)), classification(PRIOR, epsilon)):
         randomizer = ColumnGeneration()(problem).randomizer
         assert largest_ratio(randomizer.matrix) <= math.exp(epsilon) * (1 + 1e-12)
         assert np.abs(randomizer.matrix.sum(axis=1) - 1).max() <= 1e-9

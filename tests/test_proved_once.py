@@ -1,7 +1,5 @@
 """State, solve, certify, sample, save: each thing is checked, bounded and repaired once."""
 
-from __future__ import annotations
-
 import cProfile
 import pstats
 from collections import Counter

@@ -5,8 +5,6 @@ test states the right value: the labels that are read, the share that is estimat
 holds, or the exit code together with an empty ledger.
 """
 
-from __future__ import annotations
-
 import gzip
 import uuid
 from collections.abc import Callable, Iterator
@@ -85,8 +83,6 @@ def check_refused(source: str, target: str, words: str, *more: str, **options: A
 
 
 # Decimals: a decimal is the float nearest to its text
-
-
 TENTHS = [Decimal(digit) / 10 for digit in range(1, 10)]
 
 
@@ -201,8 +197,6 @@ def test_text_beyond_the_last_integer_that_floats_tell_apart_is_refused(cell: st
 
 
 # The rule by which a label is a declared number
-
-
 def places(values: Any, declared: Any) -> list[int]:
     return LabelColumn(Question(labels=declared, epsilon=1.0), pa.float64()).places(pa.array(values)).tolist()
 
@@ -253,8 +247,6 @@ def test_neighbouring_floats_that_are_both_declared_stay_apart() -> None:
 
 
 # Copies of the labels that a frame or a file names as such
-
-
 SECRET = np.array([1234567.25, 7654321.75, 5555555.5])
 """Labels whose bytes occur in a file by their cells alone."""
 
@@ -424,8 +416,6 @@ def test_labels_at_even_distances_leave_no_range_in_the_notes_of_a_file() -> Non
 
 
 # Values that a format cannot hold
-
-
 def column_table(cells: Any, name: str = "c") -> pa.Table:
     return pa.table({"y": LABELS, name: cells})
 
@@ -543,8 +533,6 @@ def test_a_class_of_its_own_is_rehearsed_before_it_is_charged() -> None:
 
 
 # Folders
-
-
 @pytest.mark.parametrize("target", ["in/released", "in/state=NV", "./in/../in/released", "link/released"])
 def test_an_output_inside_its_input_is_refused(target: str) -> None:
     partitioned("in")
@@ -600,8 +588,6 @@ def test_a_folder_with_other_metadata_is_released() -> None:
 
 
 # Budgets
-
-
 def test_several_columns_over_the_budget_are_refused_together() -> None:
     table = pa.table({"a": [0, 1] * 50, "b": [1, 0] * 50})
     options = {"column": ["a", "b"], "labels": [0, 1], "dataset": "d", "ledger": "accounts/ledger.sqlite"}
@@ -669,18 +655,13 @@ def test_a_prior_and_its_labels_add_up_to_what_is_written() -> None:
 
 
 # One question, stated in several ways
-
-
 SAME: dict[str, tuple[list[str], dict[str, Any]]] = {
     "absolute": (["--labels", "0:2", "--loss", "absolute"], {"labels": range(3), "loss": "absolute"}),
     "absolute, its bias priced": (
         ["--labels", "0:2", "--loss", "absolute", "--outputs", "grid:5", "--bias-penalty", "2"],
         {"labels": range(3), "loss": "absolute", "outputs": 5, "bias_penalty": 2.0},
     ),
-    "classes": (
-        ["--labels", "0:2", "--task", "classification"],
-        {"labels": ["0", "1", "2"], "task": "classification"},
-    ),
+    "classes": (["--labels", "0:2", "--task", "classification"], {"labels": ["0", "1", "2"], "task": "classification"}),
     "interval": (
         ["--labels", "0:2", "--outputs", "interval:-9:9"],
         {"labels": range(3), "outputs": optrand.Interval(-9, 9)},
@@ -716,8 +697,6 @@ def test_a_gap_that_is_accepted_changes_no_randomizer() -> None:
 
 
 # Missing labels
-
-
 def test_not_a_number_in_a_file_is_a_missing_label() -> None:
     pq.write_table(pa.table({"y": [0.0, float("nan"), 1.0] * 100}), "in.parquet")
     check_refused("in.parquet", "out.parquet", "at least one label in column 'y' is missing")
@@ -791,8 +770,6 @@ def test_a_stranger_among_released_classes_is_still_refused() -> None:
 
 
 # Masks
-
-
 MASKED = np.ma.masked_equal([0] * 3000 + [1] * 1000 + [9] * 6000, 9)
 """Three quarters of the labels that are there are 0. Behind the mask there are 9s, which are not labels."""
 
@@ -861,8 +838,6 @@ def test_an_array_whose_mask_hides_nothing_is_an_array() -> None:
 
 
 # A table that is neither a file nor a frame of Spark
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [({}, "of type DataFrame, expected a path"), ({"separator": ";"}, "separator and decimal are for separated text")],

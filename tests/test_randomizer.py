@@ -1,7 +1,5 @@
 """The finite channel: its refusals, and its figures against their definitions."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Declarations as users write them are read as written, and slips are named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The command lines of the README, the tour and the how-tos run as they are printed."""
 
-from __future__ import annotations
-
 import doctest
 import json
 import re

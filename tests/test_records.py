@@ -1,7 +1,5 @@
 """Pickles and copies are made by constructors: they are checked again, and carry no result that was computed before."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections.abc import Callable

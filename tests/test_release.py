@@ -1,7 +1,5 @@
 """Releases of tables: every form of input, other columns as they are, groups, estimates, records."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import hmac
@@ -284,8 +282,6 @@ def test_the_owner_counts_what_is_wrong() -> None:
 
 
 # Ids
-
-
 def test_noise_is_that_of_the_record_in_any_order_and_any_format() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"id": [f"p{i}" for i in range(ROWS)], "y": LABELS})
@@ -509,8 +505,6 @@ def test_a_saved_mechanism_is_drawn_with() -> None:
 
 
 # Records
-
-
 @pytest.fixture
 def saved() -> Path:
     people().to_parquet("in.parquet")

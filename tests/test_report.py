@@ -1,7 +1,5 @@
 """The page of a mechanism: its text, that it stands alone, and that a real browser shows it."""
 
-from __future__ import annotations
-
 import base64
 import html
 import math
@@ -333,8 +331,6 @@ def test_report_refuses_other_names_and_damaged_files_and_writes_nothing(five, t
 
 
 # A real browser
-
-
 @pytest.fixture(scope="module")
 def tab():
     with browser() as opened:

@@ -1,7 +1,5 @@
 """Faults that attempts to break the certificate and the release have found, so that they stay mended."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from pathlib import Path

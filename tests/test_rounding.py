@@ -1,7 +1,5 @@
 """Unbiased randomized rounding: exact probabilities for all words, and errors that reveal nobody's label."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

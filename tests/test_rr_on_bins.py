@@ -1,7 +1,5 @@
 """Randomized response on bins: the optimum without care for bias, by its definition, other solvers and its dual."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator
@@ -29,8 +27,6 @@ GAP = 1e-9
 
 
 # ------------------------------------------------------------------------------------------ references from definitions
-
-
 def partitions(k: int) -> Iterator[list[range]]:
     """All ways to cut ``k`` labels into consecutive bins."""
     for cuts in itertools.product([False, True], repeat=k - 1):
@@ -124,8 +120,6 @@ def random_problem(seed: int, trial: int, loss: losses.Loss, largest: int = 60) 
 
 
 # ---------------------------------------------------------------------------------------------------------- the optimum
-
-
 @settings(max_examples=60)
 @given(cases())
 def test_no_partition_into_bins_is_better(problem):
@@ -183,8 +177,6 @@ def test_the_ends_of_epsilon():
 
 
 # --------------------------------------------------------------------------------------------------------- the evidence
-
-
 @by_loss
 @pytest.mark.parametrize("trials", [range(30), pytest.param(range(200), marks=pytest.mark.nightly)])
 def test_nearly_all_duals_close_and_none_overstates(loss, trials):
@@ -240,8 +232,6 @@ def test_labels_far_apart_and_priors_of_1e_30_are_proven(loss, trial):
 
 
 # ----------------------------------------------------------------------------------------------------------- refusals
-
-
 @by_loss
 def test_a_neighbouring_partition_is_feasible_and_not_optimal(loss):
     problem = regression(np.arange(1.0, 9.0), np.arange(8, 0, -1) / 36, 2.0, loss=loss)
@@ -286,8 +276,6 @@ def test_a_label_of_zero_for_sure_has_no_best_output_under_poisson_log_loss():
 
 
 # ---------------------------------------------------------------------------------------------------------- invariance
-
-
 @pytest.mark.parametrize("loss", [losses.squared, losses.absolute])
 @pytest.mark.parametrize("trial", range(3))
 def test_shift_scale_and_reflection(loss, trial):
@@ -312,8 +300,6 @@ def test_labels_of_prior_zero_have_no_say(loss):
 
 
 # ------------------------------------------------------------------------------------------------------------ the parts
-
-
 def bins_of(problem: Problem) -> Bins:
     kept = problem.prior > 0
     return Bins.of(replace(problem, labels=problem.labels[kept], prior=problem.prior[kept]))

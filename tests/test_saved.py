@@ -1,7 +1,5 @@
 """Files in `tests/saved` load, verify, and are saved again with the same bytes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Pictures as files: formats and metadata, every picture of a mechanism, and refusals before drawing."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 from unittest.mock import patch

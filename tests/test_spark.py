@@ -1,7 +1,5 @@
 """Releases on Spark: the labels of one machine, also if workers fail, refusals, and places without the key."""
 
-from __future__ import annotations
-
 import base64
 import errno
 import json

@@ -1,7 +1,5 @@
 """States of event-level reports: the published numbers, an enumeration by brute force, and certified optima."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -95,8 +93,6 @@ def test_bad_input_is_refused(call, words: str) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- capacity
-
-
 @pytest.mark.parametrize("count", [2, 3, 20])
 @pytest.mark.parametrize("epsilon", [0.1, 2.0, 14.0])
 def test_the_formula_is_the_capacity(count: int, epsilon: float) -> None:
@@ -106,8 +102,6 @@ def test_the_formula_is_the_capacity(count: int, epsilon: float) -> None:
 
 
 # --------------------------------------------------------------------------------------------------------- optimum
-
-
 def test_only_the_true_state_makes_it_rr_with_prior() -> None:
     prior = [0.4, 0.3, 0.2, 0.1]
     found = best(np.eye(4), prior, 1.0)

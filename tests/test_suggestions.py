@@ -1,7 +1,5 @@
 """Names of other libraries, and misspelt ones, are answered with ours. Type checkers still see no such names."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

@@ -1,7 +1,5 @@
 """Sweeps: one certified row per problem, in order, on any executor, and sweeps that stop early."""
 
-from __future__ import annotations
-
 import math
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Exact mechanisms from designs in floats: private, normalised and unbiased to the last integer, for any design."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 from dataclasses import replace
@@ -166,8 +164,6 @@ def test_zeros_of_a_simplex_answer_are_mended_and_a_broken_design_is_not() -> No
 
 
 # ------------------------------------------------------------------------------------------------- interval columns
-
-
 def some_prior(rng: np.random.Generator, k: int) -> np.ndarray:
     """Rough, and a third of it zero."""
     prior = rng.dirichlet(np.full(k, 0.5)) * (rng.random(k) < 0.67)

@@ -1,7 +1,5 @@
 """Claims: comparisons, instances, hypotheses, verdicts, blind checks, names, and the command."""
 
-from __future__ import annotations
-
 import math
 import re
 import tomllib
@@ -39,8 +37,6 @@ rationals = st.fractions(min_value=-100, max_value=100, max_denominator=50)
 
 
 # ------------------------------------------------------------------------------------------------------- comparisons
-
-
 @given(rationals, rationals)
 def test_exact_comparisons_hold_if_and_only_if_their_margin_is_not_negative(left: Fraction, right: Fraction) -> None:
     assert at_most(left, right).exact
@@ -78,8 +74,6 @@ def test_infinite_and_huge_numbers_are_compared_and_nan_is_refused() -> None:
 
 
 # ------------------------------------------------------------------------------------------------- claims and verdicts
-
-
 @pytest.fixture(autouse=True)
 def _undeclare() -> Iterator[None]:
     """Remove the claims that a test declares."""
@@ -168,8 +162,6 @@ def test_values_are_shown_as_a_reader_types_them() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------- names
-
-
 def test_every_claim_is_found_by_its_names() -> None:
     for each in claims():
         assert each in find(number=each.number)
@@ -217,8 +209,6 @@ def test_the_page_of_the_papers_names_every_number_and_each_of_its_lines_finds_a
 
 
 # ------------------------------------------------------------------------------------------------ texts and command
-
-
 def test_findings_in_words() -> None:
     findings = [check(each) for each in find(paper="B23", number="Proposition 7")]
     assert tally(findings) == "2 claims: 1 holds, 1 holds as corrected"

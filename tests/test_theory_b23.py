@@ -1,7 +1,5 @@
 """Checks of [B23], against independent derivations."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Networks on releases: the losses are as documented, and invalid networks are refused before the draw."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys

@@ -1,7 +1,5 @@
 """Training on labels that were released before: by their likelihood, at no cost, in every form that a release has."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Unbiased one-hot vectors: exact identities, bounds against every other channel, optima by independent ways."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction
@@ -75,8 +73,6 @@ def ungrouped(prior):
 
 
 # ----------------------------------------------------------------------------------------------------- exact identities
-
-
 @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 40.0])
 @pytest.mark.parametrize("name", K6)
 def test_rows_means_and_loss_are_exact_in_rationals(name, epsilon):
@@ -154,8 +150,6 @@ def test_groups_are_tables_of_all_their_subsets(sizes):
 
 
 # ------------------------------------------------------------------------------------------------------------- decoders
-
-
 @settings(deadline=None, max_examples=30)
 @given(st.integers(2, 6), st.integers(0, 2**32 - 1))
 def test_no_unbiased_decoder_is_better_and_the_value_is_the_trace(k, seed):
@@ -214,8 +208,6 @@ def test_channels_without_an_unbiased_decoder_are_refused(matrix, prior, error, 
 
 
 # --------------------------------------------------------------------------------------------------------------- optima
-
-
 @pytest.mark.parametrize("k", [4, 7])
 @pytest.mark.parametrize("epsilon", [0.3, 1.7, 3.0])
 def test_under_a_uniform_prior_one_size_is_the_optimum_over_all_subsets(k, epsilon):
@@ -403,8 +395,6 @@ def test_response_is_proven_for_many_classes_at_a_large_budget(k):
 
 
 # ---------------------------------------------------------------------------------------------------------------- draws
-
-
 @pytest.mark.parametrize(("prior", "masses"), [([1 / 3] * 3, [1]), ([0.9, 0.05, 0.05], [1, 2])])
 def test_draws_have_exactly_the_probabilities_of_the_table(prior, masses):
     """Every string of bits that a draw may read, for a ratio of 2."""

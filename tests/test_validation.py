@@ -1,7 +1,5 @@
 """Bad arguments: the refusals of each constructor, and their messages."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Bits whose privacy is counted out over all vectors, coins that are exact, and ALIBI against its definition."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction
@@ -52,8 +50,6 @@ ALL_FLIPS = Constant(0)
 
 
 # Coins
-
-
 @pytest.mark.parametrize("width", [1, 3, 7, 8, 16, 33, 63, 64])
 def test_octets_use_every_bit_of_every_word_once(width):
     count = 21
@@ -103,8 +99,6 @@ def test_labels_cost_less_than_five_random_octets_for_each_octet_that_is_sent(k)
 
 
 # Unary bits: privacy, from both sides
-
-
 def table(randomizer):
     """All ``2**k`` vectors, and the integer weight of each under every label, from the definition and `flip` alone."""
     k, flip = randomizer.k, randomizer.flip
@@ -143,8 +137,6 @@ def test_epsilon_a_coordinate_in_place_of_half_of_it_is_caught(k, epsilon):
 
 
 # Unary bits: the draws have the probabilities of the table
-
-
 @pytest.mark.parametrize("k", [2, 7, 8, 9, 16, 17, 100])
 def test_without_flips_the_vector_is_one_hot_and_with_all_flips_its_complement(k):
     randomizer = UnaryBits(k, 1.0)
@@ -179,8 +171,6 @@ def test_packed_and_unpacked_draws_are_the_same_whatever_the_size_of_a_block(mon
 
 
 # Unary bits: moments and estimates
-
-
 @pytest.mark.parametrize("k", [2, 3, 5])
 @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0, 20.0])
 def test_moments_are_those_of_the_table(k, epsilon):
@@ -230,8 +220,6 @@ def test_figures_stay_finite_at_the_ends_of_the_range(epsilon):
 
 
 # ALIBI
-
-
 def log_density(noisy, y, scale):
     """Density of independent Laplace noise around the one-hot vector of `y`."""
     return stats.laplace.logpdf(noisy, loc=np.eye(noisy.shape[-1])[y], scale=scale).sum(axis=-1)
@@ -304,8 +292,6 @@ def test_bits_are_alibi_on_a_lattice_of_one_step(epsilon):
 
 
 # Refusals
-
-
 @pytest.mark.parametrize("kind", [UnaryBits, Alibi])
 @pytest.mark.parametrize(
     ("k", "epsilon", "match"),

@@ -1,7 +1,5 @@
 """Sweeps of hard problems: every mechanism keeps its promises in integers, and enough of each class are proven."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from functools import partial
