@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -12,7 +13,6 @@ from scipy import stats
 import optrand
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
 from optrand.baselines._noise import best_gamma, best_rise, draw_uniforms
-from optrand.errors import InvalidInput
 from optrand.model._problem import Interval
 from optrand.model._randomizer import Randomizer
 from optrand.sampling._discrete_noise import discrete_staircase
@@ -381,8 +381,7 @@ def test_noise_for_a_smaller_range_than_that_of_the_labels_is_caught():
     ],
 )
 def test_labels_and_sensitivities_without_meaning_are_refused(kind, labels, options, message):
-    with pytest.raises(InvalidInput, match=message):
-        kind(labels, 1.0, **options)
+    assert_error(message, kind, labels, 1.0, **options)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -391,8 +390,7 @@ def test_budgets_whose_variance_is_no_float_are_refused(kind):
         (LABELS, 1e-101, {}),
         ([0, 1e90], 1e-20, {"step": 1e90} if kind in DISCRETE else {}),
     ):
-        with pytest.raises(InvalidInput, match="the variance of the noise exceeds floats"):
-            kind(labels, epsilon, **options)
+        assert_error("the variance of the noise exceeds floats", kind, labels, epsilon, **options)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -400,8 +398,7 @@ def test_labels_further_apart_as_floats_than_as_they_are_written_are_refused(kin
     """These neighbouring floats are 16384 apart and written as if they were 10000: noise for that is too small."""
     low = 1e20 + 16384
     high = math.nextafter(low, math.inf)
-    with pytest.raises(InvalidInput, match="sensitivity, 10000, is less than the distance between the floats"):
-        kind([low, high], 1.0)
+    assert_error("sensitivity, 10000, is less than the distance between the floats", kind, [low, high], 1.0)
     # The stated range may be larger, and then hides them.
     assert kind([low, high], 1.0, sensitivity=20000).sensitivity == 20000
 
@@ -410,8 +407,7 @@ def test_labels_further_apart_as_floats_than_as_they_are_written_are_refused(kin
 def test_no_label_is_more_steps_away_than_the_noise_hides(kind):
     """If the step is finer than floats are, a label may be a few steps further up than it is written."""
     low, high = 80000000000000.42, 80000004693940.7
-    with pytest.raises(InvalidInput, match="steps of 1e-06 apart as floats, the sensitivity is"):
-        kind([low, high], 1.0, step=1e-6)
+    assert_error("steps of 1e-06 apart as floats, the sensitivity is", kind, [low, high], 1.0, step=1e-6)
     # Labels of which each is the float nearest to its own place are that many steps apart.
     mechanism = kind([low, high], 1.0, step=0.01)
     assert mechanism.positions(np.array([low, high]), "label").tolist() == [0, mechanism.steps]
@@ -432,38 +428,30 @@ def test_no_label_is_more_steps_away_than_the_noise_hides(kind):
     ],
 )
 def test_labels_and_options_off_the_lattice_are_refused(kind, labels, options, message):
-    with pytest.raises(InvalidInput, match=message):
-        kind(labels, 1.0, **options)
+    assert_error(message, kind, labels, 1.0, **options)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 1.0, -0.1, math.nan])
 def test_a_gamma_that_is_no_share_is_refused(gamma):
-    with pytest.raises(InvalidInput, match="gamma"):
-        Staircase(LABELS, 1.0, gamma=gamma)
+    assert_error("gamma", Staircase, LABELS, 1.0, gamma=gamma)
 
 
 @pytest.mark.parametrize("rise", [0, 7, 2.0, True])
 def test_a_rise_that_is_no_place_on_the_stair_is_refused(rise):
-    with pytest.raises(InvalidInput, match="rise"):
-        DiscreteStaircase(LABELS, 1.0, rise=rise)
+    assert_error("rise", DiscreteStaircase, LABELS, 1.0, rise=rise)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_that_are_no_labels_are_refused(kind):
     for values in ([math.nan, 1], *([[1, 2.5]] if kind in DISCRETE else [])):
-        with pytest.raises(InvalidInput, match="at least one value"):
-            kind(LABELS, 1.0).sample(values)
+        assert_error("at least one value", kind(LABELS, 1.0).sample, values)
     for values in (["1"], [True], [1 + 0j]):
-        with pytest.raises(InvalidInput, match="expected integers or floats"):
-            kind(LABELS, 1.0).sample(values)
+        assert_error("expected integers or floats", kind(LABELS, 1.0).sample, values)
 
 
 @pytest.mark.parametrize("kind", DISCRETE)
 def test_channels_need_finitely_many_releases(kind):
-    with pytest.raises(InvalidInput, match="infinitely many"):
-        kind(LABELS, 1.0).channel(LABELS)
+    assert_error("infinitely many", kind(LABELS, 1.0).channel, LABELS)
     clipped = kind(LABELS, 1.0, clip=Interval(0, 6))
-    with pytest.raises(InvalidInput, match="reach beyond"):
-        clipped.discretise(LABELS, [0, 7])
-    with pytest.raises(InvalidInput, match="at least one output"):
-        clipped.discretise(LABELS, [0, 5.5])
+    assert_error("reach beyond", clipped.discretise, LABELS, [0, 7])
+    assert_error("at least one output", clipped.discretise, LABELS, [0, 5.5])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -65,8 +66,7 @@ def break_off() -> None:
     """Leave an unfinished release of other labels in the ledger."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(_files, "publish", fail)
-        with pytest.raises(OSError, match="disk is full"):
-            run_job(**CHARGED)
+        assert_error("disk is full", run_job, error=OSError, **CHARGED)
     write_labels("in.csv", [2, 1, 0] * 50)
 
 

@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from asserting import assert_error
 
 import optrand
 from optrand.accounting import Ledger, Spent
@@ -226,8 +227,7 @@ def test_a_histogram_of_classes_by_their_names(classes):
     assert (np.abs(found.shares * 10_000 - [6_000, 3_000, 1_000]) <= 6 * np.array(record.estimates.counts)).all()
     share = optrand.estimate.average(noisy, record, [0.0, 1.0, 0.0])
     assert share.value == pytest.approx(found.shares[1], abs=1e-9)
-    with pytest.raises(InvalidInput, match=r"1 of 2 released values|mixes types"):
-        optrand.estimate.histogram([classes[0], "other"], record)
+    assert_error(r"1 of 2 released values|mixes types", optrand.estimate.histogram, [classes[0], "other"], record)
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-5, 0.1, 0.7, 1.0])
@@ -238,8 +238,7 @@ def test_the_realised_epsilon_is_within_the_budget(epsilon):
 
 def test_missing_labels():
     given = np.ma.array(NUMBERS, mask=[0, 1, 0, 0, 0, 0, 1, 0])
-    with pytest.raises(InvalidInput, match="missing"):
-        randomized(given, labels=range(4))
+    assert_error("missing", randomized, given, labels=range(4))
     kept, record = randomized(given, labels=range(4), nulls="drop")
     assert (len(kept), record.rows, record.nulls) == (6, 6, "drop")
     assert not np.ma.getmaskarray(kept).any()
@@ -266,8 +265,7 @@ def test_a_row_without_one_of_several_labels_is_dropped_as_a_whole():
 
 def test_clipping_and_other_problems():
     beyond = [-4, 0, 9, 2]
-    with pytest.raises(InvalidInput, match="not among the 4 declared"):
-        randomized(beyond, labels=range(4))
+    assert_error("not among the 4 declared", randomized, beyond, labels=range(4))
     assert randomized(beyond, labels=range(4), clip=True).record.rows == 4
     bins = randomized(NUMBERS, labels=range(4), bias_penalty=0.0).record
     assert bins.estimates.mean is None
@@ -315,8 +313,7 @@ def test_a_warning_that_is_an_error_costs_nothing(ledger, options, told):
 
 def test_a_gap_is_refused_before_it_is_charged_unless_told(ledger):
     options = {"labels": range(4), "bias_penalty": 1e200, "dataset": "d", "ledger": ledger}
-    with pytest.raises(NotCertified, match="gap"):
-        randomized(NUMBERS, **options)
+    assert_error("gap", randomized, NUMBERS, error=NotCertified, **options)
     assert not ledger.entries()
     assert isinstance(randomized(NUMBERS, gap=1.0, **options).record, ReleaseRecord)
 
@@ -451,8 +448,7 @@ def test_estimates_of_a_frame_ask_for_its_column():
     noisy, record = randomized(frame, column="weeks", labels=range(4))
     for given in (noisy, pl.DataFrame(noisy), pa.table(noisy)):
         for call in (optrand.estimate.mean, optrand.estimate.histogram):
-            with pytest.raises(InvalidInput, match=r"^released is a \w+: pass its column, frame\['weeks'\]$"):
-                call(given, record)
+            assert_error(r"^released is a \w+: pass its column, frame\['weeks'\]$", call, given, record)
 
 
 def test_not_a_number_is_a_missing_label():
@@ -468,8 +464,7 @@ def test_ids_are_uuids_dates_or_several_columns():
         assert randomized(NUMBERS, labels=range(4), ids=ids).record.ids == ("ids",)
     frame = pd.DataFrame({"y": NUMBERS, "a": [0, 0, 0, 0, 1, 1, 1, 1], "b": [0, 1, 2, 3] * 2})
     assert randomized(frame, column="y", labels=range(4), ids=["a", "b"]).record.ids == ("a", "b")
-    with pytest.raises(InvalidInput, match="the same id"):
-        randomized(frame, column="y", labels=range(4), ids=["a"])
+    assert_error("the same id", randomized, frame, column="y", labels=range(4), ids=["a"])
 
 
 def test_groups_are_dates_or_numbers_with_gaps():
@@ -500,8 +495,7 @@ def test_every_option_may_differ_by_column():
 
 @pytest.mark.parametrize("given", [3, None])
 def test_what_is_no_path_of_a_record_is_refused_by_its_type(given):
-    with pytest.raises(InvalidInput, match=f"path is of type {type(given).__name__}, expected the path of the record"):
-        load_release(given)
+    assert_error(f"path is of type {type(given).__name__}, expected the path of the record", load_release, given)
 
 
 def test_records_of_a_frame_are_saved_and_loaded(tmp_path):
@@ -607,7 +601,6 @@ REFUSED: dict[str, tuple[Any, dict[str, Any]]] = {
     "missing": ([0, None, SECRET], {"labels": range(4)}),
     "only missing": (np.ma.array([1, 2], mask=True), {"labels": range(4), "nulls": "drop"}),
     "empty": ([], {"labels": range(4)}),
-    "ragged": ([[0, 1], [SECRET]], {"labels": range(4)}),
     "mixed": ([0, "1", SECRET], {"labels": range(4)}),
     "booleans among numbers": ([True, 3], {"labels": range(4)}),
     "numbers as text": (["0", "1"], {"labels": range(4)}),
@@ -633,22 +626,16 @@ REFUSED: dict[str, tuple[Any, dict[str, Any]]] = {
     "class of missing numbers": (NUMBERS, {"labels": range(4), "nulls": "class"}),
     "clipped classes": (NAMES, {"labels": CLASSES, "clip": True}),
     "biased classes": (NAMES, {"labels": CLASSES, "bias_penalty": 0.0}),
-    "domain as text": (NUMBERS, {"labels": "0:3"}),
     "domain as set": (NUMBERS, {"labels": {0, 1, 2, 3}}),
-    "ragged domain": (NUMBERS, {"labels": [[0], [1, 2]]}),
-    "masked domain": (NUMBERS, {"labels": np.ma.array(range(4))}),
-    "repeated domain": (NUMBERS, {"labels": [0, 1, 2, 3, 3]}),
     "booleans in domain": (NUMBERS, {"labels": [False, True, 2, 3]}),
     "classes of a number": (NAMES, {"labels": 3}),
     "classes of a text": (NAMES, {"labels": "no"}),
     "classes of two types": (NAMES, {"labels": ["no", 1]}),
     "repeated classes": (NAMES, {"labels": [*CLASSES, "no"]}),
-    "no classes": (NAMES, {"labels": []}),
     "float classes": ([1.5], {"labels": [1.5], "task": "classification"}),
     "class that an Enum lacks": (pl.Series(["no"], dtype=pl.Enum(["no", "maybe"])), {"labels": CLASSES}),
     "undecodable class": (NAMES, {"labels": [*CLASSES, "\ud800"]}),
     "prior of another length": (NUMBERS, {"labels": range(4), "prior": [0.5, 0.5]}),
-    "ragged prior": (NUMBERS, {"labels": range(4), "prior": [[0.5], [0.25, 0.25]]}),
     "prior that takes all": (NUMBERS, {"labels": range(4), "prior": 1.0}),
     "randomizer and prior": (NUMBERS, {"labels": range(4), "randomizer": "rr", "prior": [0.25] * 4}),
     "text for numbers": (np.array([1.5, 2.5]), {"labels": ["a", "b"]}),

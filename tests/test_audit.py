@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from asserting import assert_error
 from typer.testing import CliRunner
 
 import optrand
@@ -113,8 +114,7 @@ def test_a_row_that_is_no_distribution_is_not_private(row: list) -> None:
 
 def test_audits_and_certificates_have_no_truth_value() -> None:
     for one in (audit([["0.5", "0.5"]], 1.0), optrand.rr_with_prior(PRIOR, 1.0).certificate):
-        with pytest.raises(TypeError, match="neither true nor false"):
-            bool(one)
+        assert_error("neither true nor false", bool, one, error=TypeError)
 
 
 def test_negative_probabilities_are_no_privacy() -> None:
@@ -169,8 +169,7 @@ def test_classes_by_name_are_compared_by_their_hits() -> None:
     ],
 )
 def test_what_is_no_table_is_refused(matrix: list, options: dict, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        audit(matrix, 1.0, **options)
+    assert_error(words, audit, matrix, 1.0, **options)
 
 
 # ------------------------------------------------------------------------------------------- published mistakes
@@ -438,6 +437,5 @@ def test_a_frame_names_its_rows_and_columns():
         {"labels": ["a", "b"], "outputs": ["a", "b"]},
         {"prior": pd.Series([0.5, 0.5], index=["b", "a"])},
     ):
-        with pytest.raises(InvalidInput, match="order"):
-            audit(frame, 3.0, **arguments)
+        assert_error("order", audit, frame, 3.0, **arguments)
     assert audit(pd.DataFrame([[0.5, 0.5], [0.5, 0.5]]), 1.0).labels == (0, 1)

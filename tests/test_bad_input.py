@@ -4,7 +4,9 @@ import math
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from asserting import assert_error
 from typer.testing import CliRunner
 
 import optrand
@@ -13,6 +15,7 @@ from optrand.baselines import DiscreteLaplace
 from optrand.cli import app
 from optrand.cli._reading import parse_declared, parse_outputs
 from optrand.errors import InvalidInput, OptrandError
+from optrand.learning import PrivateLabels
 from optrand.model._randomizer import Randomizer
 from optrand.release import Question, randomize_table
 from optrand.release._tables import check_signs
@@ -398,38 +401,60 @@ def test_calls_without_meaning_raise_typed_errors(here, name, number):
     assert not list(here.glob("out*"))
 
 
-RAGGED = [[1, 2], [3]]
+ARRAYS = {
+    "labels": lambda given: optrand.unbiased_regression(given, [0.5, 0.3, 0.2], 1.0),
+    "prior": lambda given: optrand.unbiased_regression([0, 1, 9], given, 1.0),
+    "outputs": lambda given: optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0, outputs=given),
+    "grid": optrand.Grid,
+    "dual": lambda given: optrand.Dual(given, [0.0, 0.0, 0.0]),
+    "classification": lambda given: optrand.classification(given, 1.0),
+    "rr_with_prior": lambda given: optrand.rr_with_prior(given, 1.0),
+    "rr_top_k": lambda given: optrand.rr_top_k(given, 1, 1.0),
+    "batch of priors": lambda given: optrand.closed_forms.rr_with_prior_batch(given, 1.0),
+    "table": lambda given: Randomizer([0, 1], [0, 1], given, 1.0),
+    "loss": optrand.losses.Tabulated,
+    "audit": lambda given: optrand.audit(given, 1.0),
+    "decoder": lambda given: optrand.vectors.best_decoder(given, [0.5, 0.5]),
+    "labels to release": lambda given: optrand.randomize(given, 1.0, labels=range(10)),
+    "declared labels": lambda given: optrand.randomize([0, 1], 1.0, labels=given),
+    "declared classes": lambda given: optrand.randomize([0, 1], 1.0, labels=given, task="classification"),
+    "public prior": lambda given: optrand.randomize([0, 1], 1.0, labels=[0, 1, 9], prior=given),
+    "outputs of a release": lambda given: optrand.randomize([0, 1], 1.0, labels=[0, 1], outputs=given),
+    "ids": lambda given: optrand.randomize([0, 1, 9], 1.0, labels=[0, 1, 9], ids=given),
+    "labels of a question": lambda given: question(labels=given),
+    "prior of a question": lambda given: question(prior=given),
+    "sample": RR.sample,
+    "sample of noise": lambda given: DiscreteLaplace([0, 9], 1.0).sample(given),
+    "sample of randomized response": lambda given: optrand.baselines.UniformRR(10, 1.0).sample(given),
+    "function": lambda given: optrand.estimate.unbiased_values(RR, given),
+    "average": lambda given: optrand.estimate.average([0, 1], RR, given),
+    "kept labels": lambda given: optrand.estimate.top_k_loss_weights([0], given, 1.0),
+    "counts": lambda given: private_histogram(given, 1.0),
+    "PrivateLabels": lambda given: PrivateLabels(given, 1.0, [0, 1, 9]),
+    "domain of PrivateLabels": lambda given: PrivateLabels([0, 1], 1.0, given),
+    "rows of PrivateLabels": lambda given: PrivateLabels([0, 1, 1], 1.0, [0, 1]).of_rows(given),
+    "mean": lambda given: optrand.estimate.mean([given], optrand.debiased_rr(range(3), 1.0)),
+    "histogram": lambda given: optrand.estimate.histogram([given], RR),
+}
+MASKED = np.ma.array([0, 1, 9], mask=[False, False, True])
+NO_ARRAYS = {
+    "ragged": ([[1, 2], [3]], "."),
+    "masked": (MASKED, "(?i)masked|missing"),
+    "masked rows": ([MASKED, MASKED], "(?i)masked|missing"),
+    "a masked cell": (list(MASKED), "(?i)masked|missing"),
+    "a masked table": (np.ma.array([[0, 1, 9]], mask=[[False, False, True]]), "(?i)masked|missing"),
+    "integers that numpy lacks": (
+        pl.Series([1, 2], dtype=pl.Int128),
+        "(is|are) no array|which Arrow does not have|missing or outside",
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda given: optrand.classification(given, 1.0),
-        lambda given: optrand.unbiased_regression(given, [0.5, 0.5], 1.0),
-        lambda given: optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0, outputs=given),
-        lambda given: optrand.rr_with_prior(given, 1.0),
-        lambda given: optrand.rr_top_k(given, 1, 1.0),
-        lambda given: Randomizer([0, 1], [0, 1], given, 1.0),
-        lambda given: optrand.losses.Tabulated(given),
-        lambda given: optrand.closed_forms.rr_with_prior_batch(given, 1.0),
-        lambda given: optrand.vectors.best_decoder(given, [0.5, 0.5]),
-        lambda given: optrand.randomize(given, 1.0, labels=range(4)),
-        lambda given: optrand.randomize([1, 2], 1.0, labels=given),
-        lambda given: RR.sample(given),
-        lambda given: DiscreteLaplace([0, 1], 1.0).sample(given),
-        lambda given: optrand.baselines.UniformRR(3, 1.0).sample(given),
-        lambda given: optrand.estimate.mean(given, RR),
-        lambda given: optrand.estimate.histogram(given, RR),
-        lambda given: optrand.estimate.unbiased_values(RR, given),
-        lambda given: optrand.estimate.average([0, 1], RR, given),
-        lambda given: optrand.estimate.top_k_loss_weights([0], given, 1.0),
-        lambda given: private_histogram(given, 1.0),
-        lambda given: question(prior=given),
-    ],
-)
-def test_ragged_lists_are_refused_by_name(call):
-    with pytest.raises(OptrandError):
-        call(RAGGED)
+@pytest.mark.parametrize("name", NO_ARRAYS)
+@pytest.mark.parametrize("call", ARRAYS.values(), ids=ARRAYS)
+def test_arrays_that_are_none_are_refused_by_what_is_wrong(call, name):
+    given, words = NO_ARRAYS[name]
+    assert_error(words, call, given)
 
 
 @pytest.mark.parametrize("given", ["no", 1, 0.0, None, np.str_("no"), [True], np.array([True])])
@@ -448,6 +473,5 @@ def test_ragged_lists_are_refused_by_name(call):
     ],
 )
 def test_flags_are_true_or_false(here, call, given):
-    with pytest.raises(InvalidInput, match="expected True or False"):
-        call(given)
+    assert_error("expected True or False", call, given)
     assert not (here / "m.json").exists()

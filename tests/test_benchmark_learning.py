@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from scipy.stats import ttest_rel
 from sklearn.linear_model import LogisticRegression
 
@@ -137,8 +138,7 @@ def test_archives_are_unpacked_if_their_digest_is_right(tmp_path, monkeypatch) -
         for path, name in ((wheel, "a.txt"), (sdist, "b.txt"))
     )
     data = tmp_path / "data"
-    with pytest.raises(FileNotFoundError, match="--fetch"):
-        find_file(data, "a.txt")
+    assert_error("--fetch", find_file, data, "a.txt", error=FileNotFoundError)
     assert list(fetch(data, sources)) == [data / "a.txt", data / "b.txt"]
     assert [find_file(data, name).read_text() for name in ("a.txt", "b.txt")] == ["a", "b"]
     assert not list(fetch(data, sources))

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from strategies import Feasible, duals, feasible
@@ -29,7 +30,7 @@ from optrand import (
 )
 from optrand.base._numerals import shown_above
 from optrand.certificates._certificate import Certificate, Proof
-from optrand.errors import InvalidInput, NotCertified
+from optrand.errors import NotCertified
 from optrand.solvers import design
 
 GAP = 1e-6
@@ -124,8 +125,7 @@ def test_privacy_from_both_sides(name):
     assert problem.epsilon - 1e-9 < proof.epsilon <= problem.epsilon
     assert proof.findings == ()
     assert Mechanism(replace(problem, epsilon=proof.epsilon), mechanism.table).certificate.findings == ()
-    with pytest.raises(InvalidInput, match="would not be private"):
-        Mechanism(replace(problem, epsilon=problem.epsilon - 1e-12), mechanism.table)
+    assert_error("would not be private", Mechanism, replace(problem, epsilon=problem.epsilon - 1e-12), mechanism.table)
 
 
 CORRUPTIONS = {
@@ -145,8 +145,7 @@ def test_every_private_corruption_of_an_unbiased_optimum_is_found(name):
     assert proof.findings == (f"biased by up to {shown_above(proof.bias, 3)} where no bias is allowed",)
     assert (proof.upper, proof.gap) == (math.inf, math.inf)
     assert proof.lower == mechanism.certificate.lower
-    with pytest.raises(NotCertified, match="biased by up to"):
-        proof.require(gap=math.inf)
+    assert_error("biased by up to", proof.require, gap=math.inf, error=NotCertified)
     assert "not feasible" in str(proof)
 
 
@@ -195,8 +194,7 @@ def test_without_a_dual_only_feasibility_is_stated():
     mechanism, classes = PRIVATE["unbiased"], PRIVATE["rr"]
     proof = Mechanism(mechanism.problem, mechanism.table).certificate
     assert proof == replace(mechanism.certificate, lower=-math.inf)
-    with pytest.raises(NotCertified, match="the verified gap is inf"):
-        proof.require(gap=1e9)
+    assert_error("the verified gap is inf", proof.require, gap=1e9, error=NotCertified)
     maximised = Mechanism(classes.problem, classes.table).certificate
     assert (maximised.lower, maximised.upper) == (classes.value, math.inf)
 
@@ -204,12 +202,10 @@ def test_without_a_dual_only_feasibility_is_stated():
 def test_certify_takes_mechanisms_only():
     solution = design(SOLVED["unbiased"])
     for other in (solution, solution.problem, solution.randomizer, solution.randomizer.matrix, Mechanism):
-        with pytest.raises(InvalidInput, match=f"needs a mechanism, not a {type(other).__name__}.*optrand.audit"):
-            certify(other)
+        assert_error(f"needs a mechanism, not a {type(other).__name__}.*optrand.audit", certify, other)
     mechanism = PRIVATE["unbiased"]
     assert certify(mechanism) == mechanism.certificate
-    with pytest.raises(TypeError, match="neither true nor false"):
-        bool(mechanism.certificate)
+    assert_error("neither true nor false", bool, mechanism.certificate, error=TypeError)
 
 
 @pytest.mark.parametrize("name", SOLVED)

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from tables import circulant, debiased, layered_arcs, resealed, response, rows_of
 from test_hostile_files import is_private, places, verdicts
 
@@ -179,8 +180,7 @@ def test_no_field_may_be_given_twice_at_any_depth(name, tmp_path):
         twice = f'{text[:place]}"{name}" :{first}, {text[place:]}'
         assert json.loads(twice) == json.loads(text)
         assert verdicts(twice, tmp_path / "twice.json") == (False, False)
-        with pytest.raises(checker.Refused, match="given twice"):
-            checker.check(twice)
+        assert_error("given twice", checker.check, twice, error=checker.Refused)
 
 
 MALFORMED = [
@@ -221,8 +221,7 @@ def with_field(field, value):
 def test_what_is_malformed_is_named(spoil, message, tmp_path):
     text = spoil(text_of(FAMILIES["unbiased"], tmp_path))
     assert verdicts(text, tmp_path / "spoilt.json") == (False, False)
-    with pytest.raises(checker.Refused, match=message):
-        checker.check(text)
+    assert_error(message, checker.check, text, error=checker.Refused)
 
 
 @pytest.mark.parametrize("trials", [100, pytest.param(5_000, marks=pytest.mark.nightly)])

@@ -535,7 +535,7 @@ def test_solve_and_plot_keep_what_exists(saved, here):
     plotted = run("plot", "m.json", "-o", "m.png")
     for result in (solved, plotted):
         assert result.exit_code == WRONG_INPUT
-        assert "exists" in one_line(result)
+        assert re.search("exists.*--force", one_line(result))
     assert run("plot", saved, "-o", "m.unknown").exit_code == WRONG_INPUT
     assert listing(here) == before
     assert run("plot", "m.json", "-o", "m.png", "--force").exit_code == 0

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -268,8 +269,7 @@ GOOD = {"threshold": 0.1, "noise_scale": 2.0, "resampling": 0.5}
     ],
 )
 def test_parameters_that_cannot_be_are_refused_by_name(wrong, message):
-    with pytest.raises(InvalidInput, match=message):
-        ClusterRR(3, **{**GOOD, **wrong})
+    assert_error(message, ClusterRR, 3, **{**GOOD, **wrong})
 
 
 def test_all_labels_may_be_resampled_when_no_bias_is_removed():
@@ -292,8 +292,7 @@ def test_an_inverse_beyond_floats_is_refused(short):
 
 @pytest.mark.parametrize("labels", [0.0, -1.0])
 def test_a_budget_that_leaves_nothing_for_the_labels_is_refused_by_name(labels):
-    with pytest.raises(InvalidInput, match="the budget of the labels is"):
-        ClusterRR.for_budget(2, BudgetSplit(1.0, labels), threshold=0.5)
+    assert_error("the budget of the labels is", ClusterRR.for_budget, 2, BudgetSplit(1.0, labels), threshold=0.5)
 
 
 def test_distributions_must_be_distributions():
@@ -307,8 +306,7 @@ def test_distributions_must_be_distributions():
 @pytest.mark.parametrize("make", [lambda k: UniformRR(k, 1.0), lambda k: ClusterRR(k, **GOOD)])
 @pytest.mark.parametrize("k", [1, 0, 2.0, True])
 def test_fewer_than_two_labels_are_refused(make, k):
-    with pytest.raises(InvalidInput, match=r"k is .*, expected an integer of at least 2"):
-        make(k)
+    assert_error(r"k is .*, expected an integer of at least 2", make, k)
 
 
 INDEX = "expected integers from 0 to 1: use Groups"
@@ -341,14 +339,12 @@ REFUSED_GROUPS = [
 class TestGroups:
     @pytest.mark.parametrize(("call", "message"), REFUSED_GROUPS)
     def test_ids_that_make_no_groups_are_refused(self, call, message):
-        with pytest.raises(InvalidInput, match=message):
-            call()
+        assert_error(message, call)
 
     def test_ids_for_some_rows_only_are_refused(self):
         groups = Groups.of_ids([0, 0, 1])
         for release in (ClusterRR(3, **GOOD).release, ClusterPriorRR(3, BudgetSplit(0.1, 0.9)).release):
-            with pytest.raises(InvalidInput, match=r"labels have shape \(4,\) and 3 row\(s\) have a group"):
-                release([0, 1, 2, 1], groups)
+            assert_error(r"labels have shape \(4,\) and 3 row\(s\) have a group", release, [0, 1, 2, 1], groups)
 
     def test_an_id_that_will_not_be_compared_is_missing(self):
         class Gap:
@@ -362,8 +358,7 @@ class TestGroups:
 
             __hash__ = None
 
-        with pytest.raises(InvalidInput, match=r"2 of 4 group ids are missing"):
-            Groups.of_ids(np.array(["a", Gap(), "b", None], dtype=object))
+        assert_error(r"2 of 4 group ids are missing", Groups.of_ids, np.array(["a", Gap(), "b", None], dtype=object))
 
     def test_a_missing_extra_is_named_with_its_command(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
@@ -456,10 +451,8 @@ class TestClusterPriors:
         assert worst >= mechanism.split.prior - TOLERANCE
 
     def test_budgets_are_checked(self):
-        with pytest.raises(InvalidInput, match="nothing is left for the labels"):
-            ClusterPriorRR(3, split_at(1.0, 1.0))
-        with pytest.raises(InvalidInput, match="budget of the priors is 0"):
-            ClusterPriorRR(3, BudgetSplit(0.0, 1.0))
+        assert_error("nothing is left for the labels", ClusterPriorRR, 3, split_at(1.0, 1.0))
+        assert_error("budget of the priors is 0", ClusterPriorRR, 3, BudgetSplit(0.0, 1.0))
 
 
 def test_clusters_that_are_no_groups_are_refused_before_anything_is_drawn():
@@ -467,5 +460,4 @@ def test_clusters_that_are_no_groups_are_refused_before_anything_is_drawn():
         ClusterRR(2, threshold=0.3, noise_scale=2.0, resampling=0.98).release,
         lambda labels, ids: ClusterPriors.learn(labels, ids, 2, 1.0),
     ):
-        with pytest.raises(InvalidInput, match=r"Groups\.of_ids"):
-            release([0, 1, 1], [0, 0, 1])
+        assert_error(r"Groups\.of_ids", release, [0, 1, 1], [0, 0, 1])

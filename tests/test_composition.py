@@ -7,9 +7,10 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from asserting import assert_error
 
 import optrand
-from optrand.errors import InvalidInput, MissingExtra
+from optrand.errors import MissingExtra
 from optrand.mechanism import _privacy_loss
 from optrand.mechanism._privacy_loss import DominatingPair
 from optrand.plotting import composition_figure
@@ -128,8 +129,7 @@ def test_no_pair_composes_worse_than_the_bit_and_the_bit_than_advanced_compositi
 
 @pytest.mark.parametrize(("ratio", "mass"), [(1, 0), (2, Fraction(34, 100)), (2, -1)])
 def test_what_is_no_pair_is_refused(ratio: int, mass: Fraction) -> None:
-    with pytest.raises(InvalidInput, match="dominating pair"):
-        DominatingPair(Fraction(ratio), Fraction(mass))
+    assert_error("dominating pair", DominatingPair, Fraction(ratio), Fraction(mass))
 
 
 def test_bad_budgets_are_refused() -> None:
@@ -139,8 +139,7 @@ def test_bad_budgets_are_refused() -> None:
         (lambda: pair.epsilon(2), "delta is 2"),
         (lambda: pair.delta(1, releases=0), "releases is 0"),
     ):
-        with pytest.raises(InvalidInput, match=words):
-            call()
+        assert_error(words, call)
 
 
 # ------------------------------------------------------------------------------------------------- dp_accounting
@@ -173,8 +172,7 @@ def test_the_accountant_of_others_rounds_losses_up() -> None:
 
 def test_without_the_accountant_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "dp_accounting.pld.privacy_loss_distribution", None)
-    with pytest.raises(MissingExtra, match=r"optrand\[accounting\]"):
-        mechanisms()["bins"].privacy_loss_distribution()
+    assert_error(r"optrand\[accounting\]", mechanisms()["bins"].privacy_loss_distribution, error=MissingExtra)
 
 
 # ------------------------------------------------------------------------------------------------------- picture
@@ -189,8 +187,7 @@ def test_the_picture_shows_what_is_computed() -> None:
 
 def test_pictures_of_several_budgets_are_refused() -> None:
     some = {str(epsilon): optrand.rr_with_prior(PRIOR, epsilon) for epsilon in (0.1, 0.2)}
-    with pytest.raises(InvalidInput, match="2 epsilons"):
-        composition_figure(some)
+    assert_error("2 epsilons", composition_figure, some)
 
 
 def test_twenty_thousand_releases_cost_their_mean_loss_and_five_deviations() -> None:

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -160,19 +161,15 @@ def test_knots_may_be_given_in_three_ways():
 
 
 def test_what_is_no_randomizer_of_an_interval_is_refused(mechanism):
-    with pytest.raises(InvalidInput, match="one label"):
-        ContinuousMechanism(solve(unbiased_regression([3], [1], 1.0)))
-    with pytest.raises(InvalidInput, match="type Randomizer"):
-        ContinuousMechanism(mechanism.mechanism.randomizer)
+    assert_error("one label", ContinuousMechanism, solve(unbiased_regression([3], [1], 1.0)))
+    assert_error("type Randomizer", ContinuousMechanism, mechanism.mechanism.randomizer)
     with pytest.raises(InvalidInput, match="loss is zero_one"):
         ContinuousMechanism(solve(classification([0.5, 0.5], 1.0))).loss(ContinuousPrior([0, 1]))
-    with pytest.raises(InvalidInput, match="outside the interval"):
-        mechanism.loss(ContinuousPrior([0, 9]))
+    assert_error("outside the interval", mechanism.loss, ContinuousPrior([0, 9]))
     for knots in (1, 2.0, [0, 7], True):
         with pytest.raises(InvalidInput):
             continuous_mechanism(PRIOR, 1.0, knots=knots)
-    with pytest.raises(InvalidInput, match="epsilon"):
-        continuous_mechanism(PRIOR, 0.0, knots=3)
+    assert_error("epsilon", continuous_mechanism, PRIOR, 0.0, knots=3)
 
 
 def test_randomized_response_of_two_knots_by_hand():

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -211,8 +212,6 @@ def test_records_without_meaning() -> None:
 def test_bad_input_costs_nothing(X, loss, match) -> None:
     labels = holder([0, 1, 0, 1], delta=0.1, allow_inexact=True)
     for algorithm in (LPRRSGD(1.0, 1.0), LPNormalSGD(1.0, 0.1, 1.0)):
-        with pytest.raises(InvalidInput, match=match):
-            algorithm.fit(X, labels, loss)
-    with pytest.raises(InvalidInput, match="expected PrivateLabels"):
-        LPRRSGD(1.0, 1.0).fit(np.ones((4, 2)), [0, 1, 0, 1], LogisticLoss(2))
+        assert_error(match, algorithm.fit, X, labels, loss)
+    assert_error("expected PrivateLabels", LPRRSGD(1.0, 1.0).fit, np.ones((4, 2)), [0, 1, 0, 1], LogisticLoss(2))
     assert labels.spent.epsilon == 0

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import resealed
@@ -63,8 +64,7 @@ def test_problems_survive_json(problem):
 
 def test_a_loss_of_ones_own_cannot_be_saved():
     own = Loss("squared", losses.absolute.evaluate, losses.absolute.bracket)
-    with pytest.raises(InvalidInput, match="use losses"):
-        problem_document(regression([0, 1], [0.5, 0.5], 1.0, loss=own, outputs=[0, 1, 2]))
+    assert_error("use losses", problem_document, regression([0, 1], [0.5, 0.5], 1.0, loss=own, outputs=[0, 1, 2]))
 
 
 SEALED = _strict_json.seal({"x": 1.5})
@@ -112,8 +112,7 @@ def changed(**changes):
     ],
 )
 def test_what_is_not_a_sealed_document_is_refused(data, message):
-    with pytest.raises(InvalidFile, match=message):
-        _strict_json.unseal(data, ["x"])
+    assert_error(message, _strict_json.unseal, data, ["x"], error=InvalidFile)
 
 
 COIN = optrand.debiased_rr([0.0, 1.0], 1.0)
@@ -172,8 +171,7 @@ FORM = "another form|not written as save"
     ],
 )
 def test_a_problem_without_meaning_is_refused(part, value, message):
-    with pytest.raises(InvalidFile, match=message):
-        read_changed(lambda content: content["problem"].__setitem__(part, value))
+    assert_error(message, read_changed, lambda content: content["problem"].__setitem__(part, value), error=InvalidFile)
 
 
 @pytest.mark.parametrize(
@@ -186,8 +184,7 @@ def test_a_problem_without_meaning_is_refused(part, value, message):
     ],
 )
 def test_a_dual_without_meaning_is_refused(dual, message):
-    with pytest.raises(InvalidFile, match=message):
-        read_changed(lambda content: content.__setitem__("dual", dual))
+    assert_error(message, read_changed, lambda content: content.__setitem__("dual", dual), error=InvalidFile)
 
 
 # ---------------------------------------------------------------------------------------------------------------- files
@@ -198,8 +195,7 @@ def only(directory: Path) -> list[str]:
 def test_a_file_is_written_and_replaced_only_on_request(tmp_path):
     target = tmp_path / "a.json"
     _files.write_atomically(target, b"one")
-    with pytest.raises(InvalidInput, match=r"a\.json exists"):
-        _files.write_atomically(target, b"two")
+    assert_error(r"a\.json exists", _files.write_atomically, target, b"two")
     assert target.read_bytes() == b"one"
     _files.write_atomically(target, b"two", overwrite=True)
     assert target.read_bytes() == b"two"
@@ -239,8 +235,7 @@ def test_a_file_that_appears_at_the_last_moment_is_safe(tmp_path, monkeypatch):
         link(source, destination)
 
     monkeypatch.setattr(os, "link", late)
-    with pytest.raises(InvalidInput, match="exists"):
-        _files.write_atomically(target, b"ours")
+    assert_error("exists", _files.write_atomically, target, b"ours")
     assert target.read_bytes() == b"theirs"
     assert only(tmp_path) == ["a.json"]
 
@@ -256,8 +251,7 @@ def test_where_there_are_no_hard_links_a_taken_name_is_safe_too(tmp_path, monkey
 
     monkeypatch.setattr(os, "link", refused)
     if taken:
-        with pytest.raises(InvalidInput, match="exists"):
-            _files.write_atomically(target, b"ours")
+        assert_error("exists", _files.write_atomically, target, b"ours")
     else:
         _files.write_atomically(target, b"ours")
     assert target.read_bytes() == (b"theirs" if taken else b"ours")
@@ -270,8 +264,7 @@ def test_a_rename_that_fails_leaves_no_empty_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "link", refused)
     monkeypatch.setattr(Path, "replace", refused)
-    with pytest.raises(OSError, match="not here"):
-        _files.write_atomically(tmp_path / "a.json", b"ours")
+    assert_error("not here", _files.write_atomically, tmp_path / "a.json", b"ours", error=OSError)
     assert only(tmp_path) == []
 
 
@@ -285,8 +278,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch, overwrite):
         raise OSError(errno.ENOSPC, "no space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="no space left"):
-        _files.write_atomically(target, b"new", overwrite=overwrite)
+    assert_error("no space left", _files.write_atomically, target, b"new", overwrite=overwrite, error=OSError)
     assert only(tmp_path) == (["a.json"] if overwrite else [])
     assert not overwrite or target.read_bytes() == b"old"
 
@@ -315,8 +307,7 @@ def test_a_directory_that_cannot_be_flushed_is_no_failure_unless_the_disk_is(tmp
     if error == errno.EINVAL:
         _files.write_atomically(tmp_path / "a.json", b"x")
     else:
-        with pytest.raises(OSError, match="directory"):
-            _files.write_atomically(tmp_path / "a.json", b"x")
+        assert_error("directory", _files.write_atomically, tmp_path / "a.json", b"x", error=OSError)
     assert only(tmp_path) == ["a.json"]
 
 
@@ -326,5 +317,4 @@ def test_a_missing_directory_is_the_operating_systems_error(tmp_path):
 
 
 def test_canonical_bytes_refuse_what_json_has_no_word_for():
-    with pytest.raises(ValueError, match="Out of range float values"):
-        _strict_json.canonical({"x": math.nan})
+    assert_error("Out of range float values", _strict_json.canonical, {"x": math.nan}, error=ValueError)

@@ -11,6 +11,7 @@ from itertools import accumulate, pairwise, product
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -459,13 +460,11 @@ def test_large_labels_and_short_decimals_are_found():
     ],
 )
 def test_values_other_than_numbers_are_refused(values):
-    with pytest.raises(InvalidInput, match="values are of type"):
-        sampler_of([[1, 0], [0, 1]]).sample(values)
+    assert_error("values are of type", sampler_of([[1, 0], [0, 1]]).sample, values)
 
 
 def test_masked_values_are_refused():
-    with pytest.raises(InvalidInput, match="masked"):
-        diagonal([0, 1]).sample(np.ma.array([0, 1], mask=[0, 1]))
+    assert_error("masked", diagonal([0, 1]).sample, np.ma.array([0, 1], mask=[0, 1]))
 
 
 # -------------------------------------------------------------------------------------------------------- constructor
@@ -484,8 +483,7 @@ class Lying(Table):
     ],
 )
 def test_parts_that_do_not_fit_are_refused(arguments, message):
-    with pytest.raises(InvalidInput, match=message):
-        Sampler(*arguments)
+    assert_error(message, Sampler, *arguments)
 
 
 def test_a_sampler_cannot_be_changed():

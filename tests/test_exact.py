@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -19,7 +20,6 @@ from optrand.base._arithmetic import (
     places,
     privacy_ratio,
 )
-from optrand.errors import InvalidInput
 
 BITS = 2000
 """Binary digits that the series below keeps: far more than the 60 decimal ones of the brackets."""
@@ -94,8 +94,7 @@ def test_log_bracket_holds_log_tightly(x):
 
 @pytest.mark.parametrize("x", [Fraction(0), Fraction(-1), Fraction(-1, 10**9)])
 def test_there_is_no_logarithm_of_what_is_not_positive(x):
-    with pytest.raises(InvalidInput, match="positive"):
-        log_bracket(x)
+    assert_error("positive", log_bracket, x)
 
 
 @given(budgets)

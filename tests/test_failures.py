@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from threadpoolctl import ThreadpoolController
 
 from optrand import Grid, certify, losses, regression, solve, unbiased_regression
@@ -56,8 +57,7 @@ def test_a_backend_that_fails_is_not_the_callers_fault():
     with pytest.raises(SolverFailed, match="has no answer") as caught:
         solver(problem)
     assert str(caught.value.__cause__) == "SVD did not converge"
-    with pytest.raises(NotCertified, match=r"^no solution: \w+\(\) has no answer: [\w ]+$"):
-        solve(problem, solver)
+    assert_error(r"^no solution: \w+\(\) has no answer: [\w ]+$", solve, problem, solver, error=NotCertified)
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,7 @@ def test_blas_has_one_thread_while_any_solver_runs_and_its_own_number_after_the_
     solve(problem)  # loads every library that the solver needs
     with ThreadpoolController().limit(limits=2, user_api="blas"):
         before = blas_threads()
-        with pytest.raises(SolverFailed, match="has no answer"):
-            _Threads()(problem)
+        assert_error("has no answer", _Threads(), problem, error=SolverFailed)
         assert _Threads.seen == [dict.fromkeys(before, 1)] * 2
         assert blas_threads() == before
 

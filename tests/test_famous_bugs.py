@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import optrand
-from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import NotCertified
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._randomizer import Randomizer, Solution
@@ -26,33 +25,6 @@ def test_top_k_that_samples_from_all_labels_when_the_label_is_outside() -> None:
     problem = optrand.classification(PRIOR, epsilon)
     with pytest.raises(NotCertified, match="not 1-DP"):
         tabulate(Solution(problem, Randomizer(problem.labels, problem.labels, matrix, epsilon)))
-
-
-def test_rr_with_prior_with_a_zero_based_k_is_private_but_not_optimal() -> None:
-    """With k counted from zero, ``P_k / (1 + (k - 1) exp(-epsilon))`` divides the sum of k + 1 priors by too little."""
-    epsilon = 1.0
-    sums = np.cumsum(np.sort(PRIOR)[::-1])
-    zero_based = np.arange(5)
-    wrong = int(np.argmax(sums / (1 + (zero_based - 1) * math.exp(-epsilon)))) + 1
-    right = optrand.rr_with_prior(PRIOR, epsilon)
-    chosen = optrand.rr_top_k(PRIOR, wrong, epsilon)
-    assert wrong != right.n
-    proof = optrand.Mechanism(chosen.problem, chosen.table, right.dual).certificate
-    assert proof.epsilon <= epsilon
-    with pytest.raises(NotCertified, match="verified gap"):
-        proof.require(gap=1e-3)
-
-
-def test_a_staircase_whose_selector_takes_the_values_minus_and_plus_one() -> None:
-    """Columns ``1 + (E - 1) b`` with ``b`` in {-1, +1} instead of {0, 1} are not even probabilities."""
-    epsilon = 0.5
-    selector = np.array([[1, -1], [-1, 1]])
-    columns = 1 + math.expm1(epsilon) * selector
-    matrix = columns / columns.sum(axis=1, keepdims=True)
-    problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], epsilon)
-    outputs = design_debiased_rr([0, 1], epsilon).randomizer.outputs
-    with pytest.raises(NotCertified, match=r"not 0\.5-DP"):
-        tabulate(Solution(problem, Randomizer(problem.labels, outputs, matrix, epsilon)))
 
 
 def test_clip_at_zero_and_renormalise() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from oracle import cone_program
 
 from optrand import (
@@ -25,7 +26,6 @@ from optrand import (
     unbiased_regression,
 )
 from optrand.closed_forms._unbiased import design_debiased_rr
-from optrand.errors import InvalidInput
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._problem import Line
 from optrand.model._randomizer import Arcs, Randomizer, Solution, Staircase, decompose
@@ -436,8 +436,7 @@ def test_privacy_from_both_sides(make: Make, seed: int) -> None:
     problem, mechanism = make(seed), solve(make(seed))
     assert (1 - 1e-9) * problem.epsilon <= mechanism.realised_epsilon <= problem.epsilon
     smaller = replace(problem, epsilon=(1 - 1e-6) * problem.epsilon, outputs=Line())
-    with pytest.raises(InvalidInput, match="would not be private"):
-        Mechanism(smaller, mechanism.table)
+    assert_error("would not be private", Mechanism, smaller, mechanism.table)
 
 
 @pytest.mark.parametrize("seed", range(5))

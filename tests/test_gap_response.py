@@ -7,6 +7,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import label_sets, priors
@@ -16,7 +17,6 @@ from optrand.base._arithmetic import privacy_ratio
 from optrand.base._validation import Floats
 from optrand.closed_forms import gap_response, gap_response_is_optimal
 from optrand.closed_forms._unbiased import design_gap_response
-from optrand.errors import InvalidInput
 from optrand.model._table import IntegerArcs
 from optrand.solvers import ClosedForm, ReducedDual, choose
 
@@ -266,8 +266,7 @@ def test_labels_in_any_order_far_from_zero_or_a_single_one():
     ],
 )
 def test_bad_input_is_refused_in_words(labels, prior, epsilon, message):
-    with pytest.raises(InvalidInput, match=message):
-        gap_response(labels, prior, epsilon)
+    assert_error(message, gap_response, labels, prior, epsilon)
 
 
 @given(cases(budgets=st.floats(0.1, 2.0), min_size=3))

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from asserting import assert_error
 
 from optrand import Problem, certify, feasible_output_set, losses, unbiased_range
-from optrand.errors import InvalidInput, SolverFailed
+from optrand.errors import SolverFailed
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._problem import regression
 from optrand.programs import Highs
@@ -91,8 +92,7 @@ def test_columns_answer_if_the_interior_point_does_not(monkeypatch: pytest.Monke
     solution = GridDual()(problem)
     assert solution.stats.solver == repr(ColumnGeneration())
     assert decide_gap(solution) <= 1e-9
-    with pytest.raises(SolverFailed, match="no randomizer"):
-        ALONE(problem)
+    assert_error("no randomizer", ALONE, problem, error=SolverFailed)
 
 
 def test_columns_are_united_each_once_and_in_order() -> None:
@@ -106,8 +106,7 @@ def test_columns_are_united_each_once_and_in_order() -> None:
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 def test_other_problems_are_refused(penalty: float) -> None:
     one = regression([0.0], [1.0], 1.0, bias_penalty=penalty, outputs=[0.0, 1.0])
-    with pytest.raises(InvalidInput, match="GridDual"):
-        ALONE(one)
+    assert_error("GridDual", ALONE, one)
     assert not ALONE.accepts(regression([0.0, 1.0], [0.5, 0.5], 1.0, outputs=[0.0, 1.0]))
 
 

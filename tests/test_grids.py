@@ -6,12 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.closed_forms import debiased_rr
-from optrand.errors import Infeasible, InvalidInput
+from optrand.errors import Infeasible
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._meshes import feasible_output_set
 from optrand.model._problem import Grid, unbiased_regression
@@ -101,5 +102,4 @@ def test_one_label_is_its_own_grid() -> None:
     ],
 )
 def test_arguments_without_meaning_are_refused(labels: list[float], epsilon: float, n: object, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        feasible_output_set(labels, epsilon, n)  # type: ignore[arg-type]
+    assert_error(message, feasible_output_set, labels, epsilon, n)

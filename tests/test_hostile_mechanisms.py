@@ -15,6 +15,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from oracle import Channel, exponential, loss_above, reference_bound, split_cost
 from tables import layered_arcs
 
@@ -112,8 +113,7 @@ def examine(truth: Known, table: Table, dual: Dual | None) -> None:
     problem, channel = truth.problem, Channel.of_table(table)
     private = channel.ratio is not None and channel.ratio <= exponential(problem.epsilon)[0]
     if not (private and channel.is_allowed(problem)):
-        with pytest.raises(optrand.errors.InvalidInput, match=r"would not be private|outside the problem's output set"):
-            Mechanism(problem, table, dual)
+        assert_error(r"would not be private|outside the problem's output set", Mechanism, problem, table, dual)
         return
     proof = Mechanism(problem, table, dual).certificate
     _examine_bounds(truth, channel, proof)
@@ -366,8 +366,7 @@ def test_bias_is_not_hidden_by_a_far_output_of_negligible_probability() -> None:
     m = optrand.solve(optrand.regression(*a))
     weights = np.hstack([m.weights * 10**60, np.ones((3, 1), dtype=object)])
     f = mechanism_of(optrand.unbiased_regression(*a), m.dual, [*m.outputs, 1e18], weights)
-    with pytest.raises(optrand.errors.NotCertified, match="biased by up to"):
-        optrand.certify(f).require(gap=1e-9)
+    assert_error("biased by up to", optrand.certify(f).require, gap=1e-9, error=optrand.errors.NotCertified)
 
 
 def test_a_value_of_a_grid_is_not_rounded_to_another() -> None:
@@ -400,8 +399,7 @@ def test_an_output_near_zero_stays_positive_where_labels_are_far_from_it() -> No
 def test_an_output_far_from_zero_has_no_rest_that_another_float_is_nearer_to() -> None:
     assert Arcs(1, [0], [0], [1e16], [1.0], [1.0]).rests == 1
     for output, rest in ((1e16, 1.5), (1.0, -3.0), (0.0, 0.25)):
-        with pytest.raises(optrand.errors.InvalidInput, match="rests of arcs are larger"):
-            Arcs(1, [0], [0], [output], [1.0], [rest])
+        assert_error("rests of arcs are larger", Arcs, 1, [0], [0], [output], [1.0], [rest])
 
 
 def test_outputs_further_from_the_origin_than_it_is_from_zero_are_carried_back_exactly() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from asserting import assert_error
 
 import optrand.studies._unknowns
 from optrand import Dual, certify, classification, losses, lower_bound, regression, solve, unbiased_regression
@@ -124,8 +125,7 @@ def test_a_proof_at_another_epsilon_is_no_end(bracket):
 
 def test_the_proof_of_another_problem_is_no_end(bracket):
     other = solve(unbiased_regression([0, 9], [0.5, 0.5], bracket.low))
-    with pytest.raises(NotCertified, match="nothing proves"):
-        EpsilonBracket(0.3, bracket.low, bracket.mechanism, other)
+    assert_error("nothing proves", EpsilonBracket, 0.3, bracket.low, bracket.mechanism, other, error=NotCertified)
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,7 @@ def test_the_proof_of_another_problem_is_no_end(bracket):
     ids=["squared", "absolute", "classification", "unbiased grid", "grid", "interval"],
 )
 def test_a_loss_below_what_no_privacy_costs_is_out_of_reach(problem, loss):
-    with pytest.raises(Infeasible, match=f"out of reach at epsilon {LARGEST:g}"):
-        smallest_epsilon(problem, loss=loss)
+    assert_error(f"out of reach at epsilon {LARGEST:g}", smallest_epsilon, problem, loss=loss, error=Infeasible)
 
 
 def test_a_loss_beyond_the_range_of_the_search_is_refused():
@@ -157,8 +156,7 @@ def test_a_loss_beyond_the_range_of_the_search_is_refused():
 
 
 def test_one_label_is_free():
-    with pytest.raises(InvalidInput, match="is reached at epsilon 1e-06"):
-        smallest_epsilon(unbiased_regression([3], [1.0], 1.0), loss=0.0)
+    assert_error("is reached at epsilon 1e-06", smallest_epsilon, unbiased_regression([3], [1.0], 1.0), loss=0.0)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +173,7 @@ def test_one_label_is_free():
     ids=str,
 )
 def test_arguments_without_meaning_are_refused(options, message):
-    with pytest.raises(InvalidInput, match=message):
-        smallest_epsilon(two_labels(), **options)
+    assert_error(message, smallest_epsilon, two_labels(), **options)
 
 
 def failing_between(low, high):
@@ -213,13 +210,10 @@ def test_beyond_what_can_be_told_the_answer_is_looked_for_on_this_side(monkeypat
 def test_mechanisms_alone_do_not_exclude_anything(monkeypatch):
     """Answers without multipliers reach losses, but nothing is ever out of reach."""
     monkeypatch.setattr(optrand.studies._unknowns, "solve", lambda problem: replace(solve(problem), dual=None))
-    with pytest.raises(NotCertified, match="neither reach the loss nor prove"):
-        smallest_epsilon(two_labels(), loss=0.3)
+    assert_error("neither reach the loss nor prove", smallest_epsilon, two_labels(), loss=0.3, error=NotCertified)
 
 
 @pytest.mark.parametrize("wrong", [None, [0.5, 0.5], "p"])
 def test_no_problem_is_refused_in_words(wrong):
-    with pytest.raises(InvalidInput, match=r"^problem is of type \w+, expected one of optrand.regression"):
-        smallest_epsilon(wrong, loss=1.0)
-    with pytest.raises(InvalidInput, match=r"^problem is of type \w+, expected one of optrand.regression"):
-        adaptive_outputs(wrong, n=3)
+    assert_error(r"^problem is of type \w+, expected one of optrand.regression", smallest_epsilon, wrong, loss=1.0)
+    assert_error(r"^problem is of type \w+, expected one of optrand.regression", adaptive_outputs, wrong, n=3)

@@ -11,6 +11,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import given
 from hypothesis import strategies as st
 from words import GivenWords, SpelledIds, numbered
@@ -93,13 +94,11 @@ def test_fields_cannot_run_into_one_another(one, other):
 @pytest.mark.parametrize("key", [b"", bytes(31), bytes(33), bytearray(32), "0" * 32, None])
 def test_keys_are_32_bytes(key):
     for use in (RecordStreams, KeyedEntropy, lambda key: subkey(key, **NAMES)):
-        with pytest.raises(InvalidInput, match="the key is"):
-            use(key)
+        assert_error("the key is", use, key)
 
 
 def test_names_are_unicode():
-    with pytest.raises(InvalidInput, match="not valid Unicode"):
-        subkey(bytes(32), **{**NAMES, "dataset": "\ud800"})
+    assert_error("not valid Unicode", subkey, bytes(32), **{**NAMES, "dataset": "\ud800"})
 
 
 # ------------------------------------------------------------------------------- one record, one draw, in every batch
@@ -219,8 +218,7 @@ def test_64_forked_workers_share_no_word_and_carry_no_counter():
 def test_no_key_is_pickled_or_printed():
     key = os.urandom(32)
     for holder in (RecordStreams(key), KeyedEntropy(key)):
-        with pytest.raises(InvalidInput, match="not copied or pickled"):
-            pickle.dumps(holder)
+        assert_error("not copied or pickled", pickle.dumps, holder)
         assert "private=False" in repr(holder)
         assert key.hex() not in repr(holder)
     assert RecordStreams(key, private=True).substream(numbered(1)[0]).private
@@ -239,16 +237,14 @@ def test_no_key_is_pickled_or_printed():
     ],
 )
 def test_ids_of_another_form_are_refused(ids):
-    with pytest.raises(InvalidInput, match="ids of records"):
-        check_ids(ids)
+    assert_error("ids of records", check_ids, ids)
 
 
 @each_sampler
 def test_there_are_as_many_ids_as_labels(sampler):
     streams = RecordStreams(bytes(32))
     for values, count in (([0, 1], 3), ([[0], [1]], 2), (0, 1)):
-        with pytest.raises(InvalidInput, match="an id for each record"):
-            sampler.sample_records(values, numbered(count), streams)
+        assert_error("an id for each record", sampler.sample_records, values, numbered(count), streams)
     with pytest.raises(InvalidInput):
         sampler.sample_records([np.nan, 0], numbered(2), streams)
     assert sampler.sample_records([], numbered(0), streams).shape == (0,)

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from asserting import assert_error
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_blobs
@@ -191,16 +192,14 @@ def test_what_cannot_work_is_refused_before_anything_is_drawn(made, features, ma
     # Only the gaps are looked for beyond the thousand rows that an estimator is tried on.
     X, y = blobs(60 if features is None else 1100)
     labels = holder(y)
-    with pytest.raises((OverBudget, ValueError), match=match):
-        made.fit(X if features is None else features(X), labels)
+    assert_error(match, made.fit, X if features is None else features(X), labels, error=(OverBudget, ValueError))
     assert labels.spent.epsilon == 0
 
 
 def test_rows_and_labels_must_agree() -> None:
     X, y = blobs(40)
     for labels, message in ((holder(y)[:39], "samples"), (None, "is None")):
-        with pytest.raises(InvalidInput, match=message):
-            model().fit(X, labels)
+        assert_error(message, model().fit, X, labels)
 
 
 @pytest.mark.parametrize("kind", [list, np.array, pd.Series])
@@ -246,8 +245,7 @@ def test_what_only_one_estimator_minds_another_takes() -> None:
 def test_a_plan_of_the_other_estimator_is_refused_before_it_is_paid_for(plan) -> None:
     X, y = blobs()
     labels = holder(y)
-    with pytest.raises(InvalidInput, match=r"Stages\(2\)$"):
-        model(plan).fit(X, labels)
+    assert_error(r"Stages\(2\)$", model(plan).fit, X, labels)
     assert labels.spent == Spent()
 
 
@@ -455,8 +453,7 @@ def test_a_model_that_fails_keeps_the_releases_that_were_paid_for() -> None:
     X, y = blobs(60)
     labels, Failing.fits = holder(y), 0
     made = model(estimator=Failing())
-    with pytest.raises(RuntimeError, match="no convergence"):
-        made.fit(X, labels)
+    assert_error("no convergence", made.fit, X, labels, error=RuntimeError)
     assert labels.spent.epsilon == 2
     (release,) = made.releases_
     assert len(release) == 60

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asserting import assert_error
 from typer.testing import CliRunner
 
 import optrand
@@ -86,8 +87,7 @@ def test_another_release_is_not_advised_if_it_would_exceed_the_budget(ledger: Le
     finish(ledger, charge())
     with pytest.raises(AlreadySpent, match=r"to epsilon 2, and would exceed the budget of epsilon 1 of the dataset$"):
         ledger.begin([charge()], budget=1)
-    with pytest.raises(AlreadySpent, match="again=True"):
-        ledger.begin([charge()], budget=2)
+    assert_error("again=True", ledger.begin, [charge()], budget=2, error=AlreadySpent)
 
 
 def test_a_budget_that_is_no_number_is_refused_by_its_name(ledger: Ledger) -> None:
@@ -95,8 +95,7 @@ def test_a_budget_that_is_no_number_is_refused_by_its_name(ledger: Ledger) -> No
         lambda: ledger.begin([charge()], budget="5"),  # type: ignore[arg-type]
         lambda: optrand.randomize([0, 1], 1.0, labels=[0, 1], dataset="d", ledger=ledger, budget="5"),
     ):
-        with pytest.raises(InvalidInput, match=r"^budget is of type str, expected a Fraction or a float"):
-            call()
+        assert_error(r"^budget is of type str, expected a Fraction or a float", call)
 
 
 def failing(statement: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,11 +154,9 @@ def test_a_budget_caps_exactly_over_all_columns(ledger: Ledger) -> None:
 
 def test_columns_are_charged_together_or_not_at_all(ledger: Ledger) -> None:
     both = [charge(column=name, epsilon=Fraction(6, 10)) for name in "ab"]
-    with pytest.raises(OverBudget, match=r"costs epsilon 1\.2"):
-        ledger.begin(both, budget=Spent(1))
+    assert_error(r"costs epsilon 1\.2", ledger.begin, both, budget=Spent(1), error=OverBudget)
     finish(ledger, both[1])
-    with pytest.raises(AlreadySpent, match="column 'b'"):
-        ledger.begin(both)
+    assert_error("column 'b'", ledger.begin, both, error=AlreadySpent)
     assert ledger.spent("census") == Spent(0.6)
 
 
@@ -187,8 +184,7 @@ def test_a_complete_release_has_no_key_and_is_completed_once(ledger: Ledger, pat
     published = []
     ledger.complete([begun], lambda: published.append(1))
     for late in (lambda: ledger.complete([begun], lambda: published.append(2)), lambda: ledger.draw(begun, "record")):
-        with pytest.raises(AlreadySpent, match="another run"):
-            late()
+        assert_error("another run", late, error=AlreadySpent)
     assert published == [1]
     (entry,) = ledger.entries()
     assert (entry.state, entry.key, entry.open) == (State.COMPLETE, None, False)
@@ -200,8 +196,7 @@ def test_columns_are_complete_together_or_not_at_all(ledger: Ledger) -> None:
     begun = ledger.begin([charge(column=name) for name in "ab"])
     ledger.withdraw(begun[1].id)
     published = []
-    with pytest.raises(AlreadySpent, match="another run"):
-        ledger.complete(begun, lambda: published.append(1))
+    assert_error("another run", ledger.complete, begun, lambda: published.append(1), error=AlreadySpent)
     assert not published
     first, second = ledger.entries()
     assert (first.state, first.key, first.open) == (State.CHARGED, begun[0].key, True)
@@ -214,16 +209,14 @@ def test_a_publication_that_fails_leaves_the_release_to_go_on(ledger: Ledger) ->
     def fail() -> None:
         raise OSError("the disk is full")
 
-    with pytest.raises(OSError, match="the disk is full"):
-        ledger.complete([begun], fail)
+    assert_error("the disk is full", ledger.complete, [begun], fail, error=OSError)
     assert ledger.begin([charge()])[0].key == begun.key
 
 
 def test_nothing_is_refunded(ledger: Ledger) -> None:
     (begun,) = ledger.begin([charge()])
     ledger.withdraw(begun.id)
-    with pytest.raises(InvalidInput, match="no unfinished release"):
-        ledger.withdraw(begun.id)
+    assert_error("no unfinished release", ledger.withdraw, begun.id)
     assert ledger.entries()[0].status == "charged, withdrawn"
     assert ledger.spent("census", "weeks") == Spent(1)
     with pytest.raises(AlreadySpent):
@@ -290,23 +283,20 @@ def test_the_database_of_another_program_and_a_damaged_one_are_refused(path: Pat
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE people (label INTEGER)")
     path.chmod(0o600)
-    with pytest.raises(InvalidFile, match="another program"):
-        Ledger(path)
+    assert_error("another program", Ledger, path, error=InvalidFile)
     path.unlink()
     finish(Ledger(path), charge())
     data = bytearray(path.read_bytes())
     data[4096:8192] = bytes(4096)
     path.write_bytes(data)
-    with pytest.raises(InvalidFile, match="damaged"):
-        Ledger(path).entries()
+    assert_error("damaged", Ledger(path).entries, error=InvalidFile)
 
 
 def test_a_ledger_that_is_removed_meanwhile_does_not_begin_anew(path: Path) -> None:
     ledger = Ledger(path)
     finish(ledger, charge())
     path.unlink()
-    with pytest.raises(OSError, match="cannot be used"):
-        ledger.begin([charge()])
+    assert_error("cannot be used", ledger.begin, [charge()], error=OSError)
     assert not path.exists()
 
 
@@ -314,12 +304,9 @@ def test_a_ledger_that_others_may_read_or_a_missing_folder_is_refused(path: Path
     Ledger(path)
     assert path.stat().st_mode & 0o777 == 0o600
     path.chmod(0o644)
-    with pytest.raises(InvalidFile, match="chmod 600"):
-        Ledger(path)
-    with pytest.raises(InvalidInput, match="is not a folder"):
-        Ledger(path.parent / "none" / "ledger.sqlite")
-    with pytest.raises(InvalidFile, match="is not a file"):
-        Ledger(path.parent)
+    assert_error("chmod 600", Ledger, path, error=InvalidFile)
+    assert_error("is not a folder", Ledger, path.parent / "none" / "ledger.sqlite")
+    assert_error("is not a file", Ledger, path.parent, error=InvalidFile)
 
 
 def test_the_default_is_in_the_folder_of_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -404,8 +391,7 @@ def test_the_reason_of_a_server_is_said_without_the_password(monkeypatch: pytest
 
 def test_a_server_needs_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(MissingExtra, match=r"optrand\[server\]"):
-        Ledger("postgresql://localhost/none")
+    assert_error(r"optrand\[server\]", Ledger, "postgresql://localhost/none", error=MissingExtra)
 
 
 def test_a_release_is_charged_on_a_server_and_goes_on(where: str | Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from asserting import assert_error
 
 import optrand
-from optrand.errors import InvalidInput, NotCertified, OutOfTime, SolverFailed, SomeFailed
+from optrand.errors import NotCertified, OutOfTime, SolverFailed, SomeFailed
 
 PROCESSES = functools.partial(ProcessPoolExecutor, mp_context=multiprocessing.get_context("spawn"))
 """New processes, which know nothing of this one: the hardest case."""
@@ -89,8 +90,7 @@ def test_failures_are_named_by_position_and_lose_nothing():
 )
 def test_bad_input_is_refused_before_anything_is_solved(given, words):
     solver = Counting()
-    with pytest.raises(InvalidInput, match=words):
-        optrand.solve_many(given, solver)
+    assert_error(words, optrand.solve_many, given, solver)
     assert not solver.asked
 
 
@@ -128,5 +128,4 @@ def test_time_that_is_over_is_raised_with_all_results():
 
 @pytest.mark.parametrize("limit", [-1.0, np.nan, "soon", True])
 def test_time_limits_are_checked(limit):
-    with pytest.raises(InvalidInput, match="time_limit is"):
-        optrand.solve_many(problems(1), time_limit=limit)
+    assert_error("time_limit is", optrand.solve_many, problems(1), time_limit=limit)

@@ -5,11 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import given
 from hypothesis import strategies as st
 
 from optrand.accounting import Odometer, Spent
-from optrand.errors import InvalidInput, OverBudget
+from optrand.errors import OverBudget
 
 amounts = st.fractions(min_value=0, max_value=50, max_denominator=10**6)
 everything = st.builds(Spent, amounts, amounts, exact=st.booleans())
@@ -55,14 +56,12 @@ def test_words(spent, words):
 @pytest.mark.parametrize("wrong", [-1, float("nan"), float("inf"), "1", None, True, -Fraction(1, 10**9)])
 def test_amounts_are_numbers_of_at_least_0(wrong):
     for use in (lambda: Spent(wrong), lambda: Spent(1, wrong)):
-        with pytest.raises(InvalidInput, match=r"epsilon|delta"):
-            use()
+        assert_error(r"epsilon|delta", use)
 
 
 @pytest.mark.parametrize("wrong", [1, "yes", None])
 def test_exact_is_a_flag(wrong):
-    with pytest.raises(InvalidInput, match="exact"):
-        Spent(1, exact=wrong)
+    assert_error("exact", Spent, 1, exact=wrong)
 
 
 # ---------------------------------------------------------------------------------------------------------------- rows
@@ -84,8 +83,7 @@ def test_a_budget_is_exact_and_a_refused_charge_changes_nothing():
     before = odometer.of_rows([0, 1, 2])
     with pytest.raises(OverBudget, match="over the budget of epsilon 1: nothing was charged"):
         odometer.charge([1, 2], Spent(Fraction(1, 10**40)))
-    with pytest.raises(OverBudget, match="delta"):
-        odometer.charge([1], Spent(0, Fraction(1, 10**40)))
+    assert_error("delta", odometer.charge, [1], Spent(0, Fraction(1, 10**40)), error=OverBudget)
     assert odometer.of_rows([0, 1, 2]) == before
     odometer.charge([1], Spent(1))
     assert odometer.cost == Spent(1)
@@ -96,8 +94,7 @@ def test_a_budget_is_exact_and_a_refused_charge_changes_nothing():
 )
 def test_rows_are_distinct_places(rows):
     odometer = Odometer(3)
-    with pytest.raises(InvalidInput, match="row"):
-        odometer.charge(rows, Spent(1))
+    assert_error("row", odometer.charge, rows, Spent(1))
     assert odometer.cost == Spent()
 
 

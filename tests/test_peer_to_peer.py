@@ -8,11 +8,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from scipy import stats
 
 from optrand.baselines._groups import Groups
 from optrand.baselines._peer_to_peer import SUMS, PeerPair, PeerToPeer, Sums, lemma9, lemma9_at, theorem3, theorem3_flip
-from optrand.errors import InvalidInput
 from optrand.sampling._entropy import SeededEntropy
 
 TOLERANCE = 1e-10
@@ -244,19 +244,14 @@ def test_copies_stay_in_their_cluster():
     ],
 )
 def test_probabilities_are_checked(flip, rate, message):
-    with pytest.raises(InvalidInput, match=message):
-        PeerToPeer(flip, rate)
+    assert_error(message, PeerToPeer, flip, rate)
 
 
 def test_other_arguments_are_checked():
     mechanism = PeerToPeer(0.1, 0.5)
     for delta in (0.0, 1e-30, 1.0, -1.0):
-        with pytest.raises(InvalidInput, match="delta is"):
-            mechanism.at_delta(delta, 10)
-    with pytest.raises(InvalidInput, match="delta is 0"):
-        lemma9(mechanism, 0.0, 10)
+        assert_error("delta is", mechanism.at_delta, delta, 10)
+    assert_error("delta is 0", lemma9, mechanism, 0.0, 10)
     for size in (0, 2.5):
-        with pytest.raises(InvalidInput, match="size of a cluster is"):
-            mechanism.delta(1.0, size)
-    with pytest.raises(InvalidInput, match="expected one label and one group"):
-        mechanism.release([0, 1, 1], Groups.of_ids([0, 0]))
+        assert_error("size of a cluster is", mechanism.delta, 1.0, size)
+    assert_error("expected one label and one group", mechanism.release, [0, 1, 1], Groups.of_ids([0, 0]))

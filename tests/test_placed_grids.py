@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,8 +93,7 @@ def test_what_rounding_adds_and_the_prior_of_the_knots_by_hand():
     ],
 )
 def test_a_prior_without_meaning_is_refused(arguments, ends, message):
-    with pytest.raises(InvalidInput, match=message):
-        ContinuousPrior(*arguments, **ends)
+    assert_error(message, ContinuousPrior, *arguments, **ends)
 
 
 def test_a_value_outside_the_interval_is_counted_not_repeated():
@@ -105,11 +105,9 @@ def test_a_value_outside_the_interval_is_counted_not_repeated():
 
 def test_knots_must_span_the_interval():
     prior = ContinuousPrior([0, 1, 2])
-    with pytest.raises(InvalidInput, match="from 0 to 1, expected the ends"):
-        Knots(prior, [0, 1])
+    assert_error("from 0 to 1, expected the ends", Knots, prior, [0, 1])
     for n, message in [(1, "is 1"), (2.0, "is 2.0"), (True, "is True")]:
-        with pytest.raises(InvalidInput, match=message):
-            place_knots(prior, n)
+        assert_error(message, place_knots, prior, n)
 
 
 def test_lattices_are_of_decimals():
@@ -217,27 +215,22 @@ def test_what_cannot_be_met_is_said():
         adaptive_outputs(problem, tolerance=1e-3, step=50)
     assert caught.value.mechanism.outputs.tolist() == [-50, 0, 50]
     boxed = unbiased_regression(np.arange(5), np.full(5, 0.2), 2.0, outputs=Interval(-1, 5))
-    with pytest.raises(Infeasible, match="lattice"):
-        adaptive_outputs(boxed, tolerance=1e-3, step=4)
+    assert_error("lattice", adaptive_outputs, boxed, tolerance=1e-3, step=4, error=Infeasible)
 
 
 @pytest.mark.parametrize("tolerance", [0, -1, math.nan, True, "0.1", 1e-17])
 def test_a_tolerance_without_meaning_is_refused(tolerance):
     problem = unbiased_regression([0, 1, 2], [0.2, 0.3, 0.5], 1.0)
-    with pytest.raises((InvalidInput, NotCertified), match="tolerance"):
-        adaptive_outputs(problem, tolerance=tolerance)
+    assert_error("tolerance", adaptive_outputs, problem, tolerance=tolerance, error=(InvalidInput, NotCertified))
 
 
 def test_problems_of_another_kind_are_refused():
     for wrong in ({}, {"tolerance": 0.1, "n": 3}):
-        with pytest.raises(InvalidInput, match="either tolerance= or n="):
-            adaptive_outputs(unbiased_regression([0, 1], [0.5, 0.5], 1.0), **wrong)
-    with pytest.raises(InvalidInput, match="grid already"):
-        adaptive_outputs(regression([0, 1], [0.5, 0.5], 1.0, outputs=[0, 1]), tolerance=0.1)
+        assert_error("either tolerance= or n=", adaptive_outputs, unbiased_regression([0, 1], [0.5, 0.5], 1.0), **wrong)
+    assert_error("grid already", adaptive_outputs, regression([0, 1], [0.5, 0.5], 1.0, outputs=[0, 1]), tolerance=0.1)
     problem = unbiased_regression([0, 1], [0.5, 0.5], 1.0)
     for step in (0, -1, math.inf, "1"):
-        with pytest.raises(InvalidInput, match="step"):
-            adaptive_outputs(problem, tolerance=0.1, step=step)
+        assert_error("step", adaptive_outputs, problem, tolerance=0.1, step=step)
 
 
 @pytest.mark.parametrize("loss", [absolute, poisson_log])
@@ -263,8 +256,7 @@ def test_more_outputs_are_never_worse_and_two_are_the_narrowest_coin():
     coin = sum((high - y) * (y - low) for y in range(5)) / 10
     assert uppers[0] == pytest.approx(coin, rel=1e-6)
     assert uppers[-1] == pytest.approx(solve(problem).value, rel=1e-9)
-    with pytest.raises(Infeasible, match="allow more"):
-        adaptive_outputs(problem, n=1)
+    assert_error("allow more", adaptive_outputs, problem, n=1, error=Infeasible)
 
 
 @pytest.mark.parametrize(("epsilon", "tolerance"), [(0.7, 0.5), (1.0, 0.05), (3.0, 0.01)])

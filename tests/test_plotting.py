@@ -7,6 +7,7 @@ from itertools import pairwise
 import matplotlib
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
@@ -149,8 +150,7 @@ def test_paper_is_white_and_letters_are_dark_on_a_dark_page(name):
     ],
 )
 def test_other_places_and_labels_are_refused(options, message):
-    with pytest.raises(InvalidInput, match=message):
-        plotting.pmf_figure(MECHANISM, **options)
+    assert_error(message, plotting.pmf_figure, MECHANISM, **options)
 
 
 def test_a_sweep_draws_itself_and_a_part_is_saved_with_all_of_its_page(tmp_path):
@@ -177,8 +177,7 @@ def test_extremes_are_drawn_without_a_warning_from_a_randomizer_alone(subject):
     for draw in (plotting.pmf_figure, plotting.matrix_figure, plotting.phases_figure):
         draw(subject.randomizer).draw_without_rendering()
     for stranger in ([[0.5, 0.5]], None):
-        with pytest.raises(InvalidInput, match="needs a mechanism"):
-            plotting.pmf_figure(stranger)
+        assert_error("needs a mechanism", plotting.pmf_figure, stranger)
 
 
 def brightness(colour):

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,8 +102,7 @@ def test_a_part_that_leaves_nothing_is_refused(part):
 
 @pytest.mark.parametrize(("k", "n"), [(0, 5), (5, 0)])
 def test_a_split_needs_labels_and_rows(k, n):
-    with pytest.raises(InvalidInput, match="at least one of each"):
-        split_budget(1.0, k, n)
+    assert_error("at least one of each", split_budget, 1.0, k, n)
 
 
 # A prior without zeros
@@ -185,5 +185,4 @@ def test_it_is_nearer_to_the_truth_than_clipping_where_most_labels_are_empty():
 
 
 def test_a_table_without_rows_is_refused():
-    with pytest.raises(InvalidInput, match=r"0 row\(s\)"):
-        smoothed_prior(EstimatedPrior((1, 2), 1.0), 0)
+    assert_error(r"0 row\(s\)", smoothed_prior, EstimatedPrior((1, 2), 1.0), 0)

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from asserting import assert_error
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -165,8 +166,7 @@ def test_a_forked_account_is_none() -> None:
     ],
 )
 def test_labels_are_not_copied_nor_turned_into_arrays(look) -> None:
-    with pytest.raises(InvalidInput, match="private labels cannot be"):
-        look(made())
+    assert_error("private labels cannot be", look, made())
 
 
 @pytest.mark.parametrize("rows", [[0, 0], [12], [-1], [0.0], [[0]], "all", [True] * 3, 3])
@@ -192,8 +192,7 @@ def test_strange_numbers_domains_and_budgets_are_refused() -> None:
     for strange in (0.5, 7, float("nan"), float("inf"), -1):
         with pytest.raises(InvalidInput, match="at least one label is missing or outside"):
             PrivateLabels(np.array([0, 1, strange]), 1.0, [2, 1, 0])
-    with pytest.raises(InvalidInput, match="labels is no array"):
-        PrivateLabels(["yes", ["no", "yes"]], 1.0, CLASSES)
+    assert_error("labels is no array", PrivateLabels, ["yes", ["no", "yes"]], 1.0, CLASSES)
     for domain in (["a"], ["a", "a"], ["a", None], "ab", 3, [["a"], ["b"]], [0, float("nan")], []):
         with pytest.raises(InvalidInput):
             PrivateLabels(["a", "a"], 1.0, domain)
@@ -212,8 +211,7 @@ def test_the_domain_is_the_declared_one_whatever_kind_the_labels_are() -> None:
 
 
 def test_noise_in_floats_needs_leave_and_is_said() -> None:
-    with pytest.raises(InvalidInput, match="for real numbers only"):
-        made().release([0], Alibi(3, 1.0))
+    assert_error("for real numbers only", made().release, [0], Alibi(3, 1.0))
     labels = made(allow_inexact=True)
     assert not labels.release([0], Alibi(3, 1.0)).spent.exact
     assert "for real numbers only" in str(labels.spent)
@@ -275,8 +273,7 @@ def test_the_threat_model_is_in_the_type() -> None:
     assert release.trust == "central"
     assert release.spent.epsilon == clusters.exact_epsilon
     assert labels.prior([3], CLASSES, 0.5).trust == "central"
-    with pytest.raises(InvalidInput, match="groups="):
-        labels.release(slice(None), clusters)
+    assert_error("groups=", labels.release, slice(None), clusters)
 
 
 def test_a_prior_counts_the_labels_in_the_order_asked_for() -> None:
@@ -356,8 +353,7 @@ def test_labels_pass_through_splits_and_pipelines() -> None:
     assert set(pipeline.fit(train, left).predict(test)) <= set(CLASSES)
     assert right.spent.epsilon == 0
     assert left.spent.epsilon == 8
-    with pytest.raises(InvalidInput, match="would leak"):
-        pipeline.score(test, right)
+    assert_error("would leak", pipeline.score, test, right)
 
 
 def test_without_scikit_learn_the_package_says_what_is_missing() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from asserting import assert_error
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
@@ -104,8 +105,7 @@ def stated(outputs=None, **options):
     ],
 )
 def test_what_has_no_meaning_is_refused(state, message):
-    with pytest.raises(InvalidInput, match=message):
-        state()
+    assert_error(message, state)
 
 
 # ---------------------------------------------------------------------------------------------- feasible if and only if
@@ -207,8 +207,7 @@ def test_a_tabulated_loss_is_known_on_its_grid_only():
     problem = regression([0, 1], HALVES, 1.0, loss=losses.Tabulated([[0, 1, 4], [4, 1, 0]]), outputs=[0, 1, 2])
     assert problem.loss_table(np.array([0.0, 2.0])).tolist() == [[0.0, 4.0], [4.0, 0.0]]
     for outside in ([0.5], [-1.0], [3.0]):
-        with pytest.raises(InvalidInput, match="known for the values of its grid only"):
-            problem.loss_table(np.array(outside))
+        assert_error("known for the values of its grid only", problem.loss_table, np.array(outside))
 
 
 def test_bias_weights():
@@ -225,8 +224,7 @@ def test_a_loss_of_the_user_needs_a_grid(outputs):
         regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, loss=quartic, outputs=outputs)
     # Another loss under a known name is the user's own as well.
     renamed = losses.Loss("squared", quartic.evaluate, quartic.bracket)
-    with pytest.raises(InvalidInput, match="needs outputs on a grid"):
-        regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, loss=renamed, outputs=outputs)
+    assert_error("needs outputs on a grid", regression, [0, 1, 2], [0.5, 0.3, 0.2], 1.0, loss=renamed, outputs=outputs)
     assert regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, loss=quartic, outputs=[0, 1, 2]).loss == quartic
 
 
@@ -253,8 +251,7 @@ def test_a_series_in_another_order_than_the_labels_is_refused():
         lambda prior: optrand.debiased_rr(range(3), 1.0, prior=prior).prior,
     )
     for call in calls:
-        with pytest.raises(InvalidInput, match="index is not in the order of"):
-            call(counted)
+        assert_error("index is not in the order of", call, counted)
         assert call(counted.sort_index()).tolist() == [0.3, 0.2, 0.5]
         assert call(pd.Series([0.3, 0.2, 0.5], index=["low", "high", "none"])).tolist() == [0.3, 0.2, 0.5]
     # Labels in any order: an index that names them in theirs is right.

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from asserting import assert_error
 from typer.testing import CliRunner, Result
 
 import optrand
@@ -28,13 +29,11 @@ from optrand.baselines import UniformRR
 from optrand.cli import app
 from optrand.errors import InvalidInput, OverBudget
 from optrand.learning import Domain, PrivateLabels
-from optrand.model._randomizer import Randomizer
 from optrand.release._cells import UNDECLARED, LabelColumn
 from optrand.release._files import randomize_table
 from optrand.release._parquet_tables import check_storable
 from optrand.release._question import Question
 from optrand.release._tables import check_writable, diagnose_table
-from optrand.sampling._priors import private_histogram
 
 ROWS = 300
 LABELS = [0, 1, 2] * (ROWS // 3)
@@ -72,8 +71,7 @@ def run_job(source: str, target: str, **options: Any) -> Any:
 def check_refused(source: str, target: str, words: str, *more: str, **options: Any) -> None:
     """Check that a release is refused in Python and on the command line, and that neither charged or wrote anything."""
     before = sorted(Path().rglob("*"))
-    with pytest.raises(InvalidInput, match=words):
-        run_job(source, target, **options)
+    assert_error(words, run_job, source, target, **options)
     result = invoked(source, target, *more)
     assert result.exit_code == WRONG_INPUT, result.output
     assert charges() == 0
@@ -139,25 +137,6 @@ def test_whole_narrow_floats_are_themselves() -> None:
     assert optrand.randomize(given, 1.0, labels=[0, 2**30]).record.labels == (0, 2**30)
     assert optrand.randomize(given, 1.0, labels=given[:2]).record.labels == (0, 2**30)
     assert Domain.of([0, 2**30]).codes(given).tolist() == [0, 1] * 50
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda given: optrand.randomize(given, 1.0, labels=[1, 2]),
-        lambda given: optrand.randomize([1, 2], 1.0, labels=given),
-        lambda given: optrand.randomize([1, 2], 1.0, labels=[1, 2], outputs=given),
-        lambda given: optrand.randomize([1, 2], 1.0, labels=[1, 2], prior=given),
-        lambda given: optrand.randomize([1, 2], 1.0, labels=[1, 2], ids=given),
-        lambda given: optrand.unbiased_regression(given, [0.5, 0.5], 1.0),
-        lambda given: optrand.rr([1, 2], 1.0).sample(given),
-        lambda given: optrand.estimate.histogram(given, optrand.rr([1, 2], 1.0)),
-        lambda given: PrivateLabels(given, 1.0, [1, 2]),
-    ],
-)
-def test_an_integer_type_that_numpy_lacks_is_refused_in_words(call: Callable[[object], object]) -> None:
-    with pytest.raises(InvalidInput, match=r"(is|are) no array|which Arrow does not have"):
-        call(pl.Series([1, 2], dtype=pl.Int128))
 
 
 NEXT = 2**53 + 1
@@ -374,8 +353,7 @@ def test_row_numbers_are_no_copy_of_the_labels() -> None:
     public = pd.Series([0, 1, 2, 3], index=["a", "b", "c", "d"])
     assert optrand.randomize(public, 1.0, labels=range(4)).table.index.tolist() == ["a", "b", "c", "d"]
     ordered = pd.DataFrame({"y": [3, 2, 1]}).set_index("y", drop=False).rename_axis(None)
-    with pytest.raises(InvalidInput, match="the index equals the labels"):
-        optrand.randomize(ordered, 1.0, column="y", labels=range(4))
+    assert_error("the index equals the labels", optrand.randomize, ordered, 1.0, column="y", labels=range(4))
 
 
 @pytest.mark.parametrize(
@@ -393,10 +371,8 @@ def test_row_numbers_are_no_copy_of_the_labels() -> None:
 )
 def test_a_copy_of_the_labels_is_known_in_any_type(labels: Any, copy: list[Any], declared: Any) -> None:
     options: dict[str, Any] = {"labels": declared, "nulls": "pass", "dataset": "d", "ledger": "accounts/ledger.sqlite"}
-    with pytest.raises(InvalidInput, match="the index equals the labels"):
-        optrand.randomize(pd.Series(labels, index=copy), 1.0, **options)
-    with pytest.raises(InvalidInput, match="the groups equal the labels"):
-        optrand.randomize(labels, 1.0, groups=copy, **options)
+    assert_error("the index equals the labels", optrand.randomize, pd.Series(labels, index=copy), 1.0, **options)
+    assert_error("the groups equal the labels", optrand.randomize, labels, 1.0, groups=copy, **options)
     assert charges() == 0
     other = pd.Index([copy[1], *copy[1:]])
     assert optrand.randomize(pd.Series(labels, index=other), 1.0, **options).table.index.equals(other)
@@ -519,8 +495,7 @@ def test_columns_in_memory_whose_rows_cannot_be_left_out_are_refused(cells: Any)
     try:
         table.filter(pa.array([True, False]))
     except pa.ArrowNotImplementedError:
-        with pytest.raises(InvalidInput, match="they cannot be replaced"):
-            optrand.randomize(table, 1.0, nulls="drop", **options)
+        assert_error("they cannot be replaced", optrand.randomize, table, 1.0, nulls="drop", **options)
         assert charges() == 0
     assert optrand.randomize(table, 1.0, nulls="pass", **options).table["c"].to_pylist() == table["c"].to_pylist()
 
@@ -762,11 +737,9 @@ def test_missing_labels_are_a_class_or_left_out_of_estimates_and_keep_their_type
 
 def test_a_stranger_among_released_classes_is_still_refused() -> None:
     noisy, record = optrand.randomize(GAPS, 30.0, labels=["a", "b"], nulls="pass")
-    with pytest.raises(InvalidInput, match="1 of 3000 released values are not labels"):
-        optrand.estimate.histogram(["c", *noisy[1:]], record)
+    assert_error("1 of 3000 released values are not labels", optrand.estimate.histogram, ["c", *noisy[1:]], record)
     _, without = optrand.randomize(["a", "b"] * 50, 30.0, labels=["a", "b"])
-    with pytest.raises(InvalidInput, match="1 of 2 released values are not labels"):
-        optrand.estimate.histogram(["a", None], without)
+    assert_error("1 of 2 released values are not labels", optrand.estimate.histogram, ["a", None], without)
 
 
 # Masks
@@ -786,44 +759,6 @@ def test_masked_labels_are_left_out(nulls: Any, task: str) -> None:
 
 
 TABLE = optrand.rr([0, 1, 9], epsilon=1.0)
-PART = np.ma.array([0, 1, 9], mask=[False, False, True])
-SHARES = np.ma.array([0.5, 0.3, 0.2], mask=[False, False, True])
-
-ENTRIES: dict[str, Callable[[], object]] = {
-    "labels": lambda: optrand.unbiased_regression(PART, [0.5, 0.3, 0.2], 1.0),
-    "prior": lambda: optrand.unbiased_regression([0, 1, 9], SHARES, 1.0),
-    "classification": lambda: optrand.classification(SHARES, 1.0),
-    "declared labels": lambda: optrand.randomize([0, 1], 1.0, labels=PART),
-    "classes": lambda: optrand.randomize([0, 1], 1.0, labels=PART, task="classification"),
-    "public_prior": lambda: optrand.randomize([0, 1], 1.0, labels=[0, 1, 9], prior=SHARES),
-    "outputs": lambda: optrand.randomize([0, 1], 1.0, labels=[0, 1], outputs=PART),
-    "grid": lambda: optrand.Grid(PART),
-    "ids": lambda: optrand.randomize([0, 1, 9], 1.0, labels=[0, 1, 9], ids=PART),
-    "a list of masked arrays": lambda: optrand.randomize([PART, PART], 1.0, labels=[0, 1, 9], nulls="pass"),
-    "a list with a masked cell": lambda: optrand.randomize(list(PART), 1.0, labels=[0, 1, 9], nulls="pass"),
-    "labels of a question": lambda: Question(labels=PART, epsilon=1.0),
-    "sample": lambda: TABLE.sample(PART),
-    "sample of a list": lambda: TABLE.sample([PART, PART]),
-    "sample of randomized response": lambda: UniformRR(10, 1.0).sample(PART),
-    "audit": lambda: optrand.audit(np.ma.array([[0.5, 0.5], [0.9, 0.1]], mask=[[0, 0], [1, 1]]), 1.0),
-    "audit of a list": lambda: optrand.audit([[0.5, 0.5], np.ma.array([0.9, 0.1], mask=[1, 1])], 1.0),
-    "table": lambda: Randomizer([0, 1], [0, 1], np.ma.array(np.full((2, 2), 0.5), mask=np.eye(2)), 1.0),
-    "loss": lambda: optrand.losses.Tabulated(np.ma.array([[0.0, 1.0], [1.0, 0.0]], mask=np.eye(2))),
-    "dual": lambda: optrand.Dual(SHARES, [0.0, 0.0, 0.0]),
-    "counts": lambda: private_histogram(PART, 1.0),
-    "estimate from a list": lambda: optrand.estimate.histogram([PART, PART], TABLE),
-    "PrivateLabels": lambda: PrivateLabels(PART, 1.0, [0, 1, 9]),
-    "PrivateLabels of a list": lambda: PrivateLabels(list(PART), 1.0, [0, 1, 9]),
-    "PrivateLabels of a Series": lambda: PrivateLabels(pd.Series(PART), 1.0, [0, 1, 9]),
-    "domain of PrivateLabels": lambda: PrivateLabels([0, 1], 1.0, PART),
-    "rows of PrivateLabels": lambda: PrivateLabels([0, 1, 1], 1.0, [0, 1]).of_rows(PART),
-}
-
-
-@pytest.mark.parametrize("name", ENTRIES)
-def test_masked_cells_are_refused_where_none_may_be_missing(name: str) -> None:
-    with pytest.raises(InvalidInput, match=r"masked|MaskedArray|missing"):
-        ENTRIES[name]()
 
 
 def test_masked_cells_of_what_was_released_are_left_out_of_estimates() -> None:
@@ -845,7 +780,6 @@ def test_an_array_whose_mask_hides_nothing_is_an_array() -> None:
 def test_frames_in_memory_are_no_tables_of_files(options: dict[str, str], words: str, tmp_path: Path) -> None:
     question, ledger = Question(column="y", labels=[0, 1], epsilon=1.0), Ledger(tmp_path / "ledger.sqlite")
     frame = pd.DataFrame({"y": [0, 1]})
-    with pytest.raises(InvalidInput, match=words):
-        randomize_table(frame, tmp_path / "noisy", question, dataset="d", ledger=ledger, **options)
+    assert_error(words, randomize_table, frame, tmp_path / "noisy", question, dataset="d", ledger=ledger, **options)
     assert ledger.entries() == ()
     assert not list(tmp_path.glob("*noisy*"))

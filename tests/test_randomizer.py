@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from flows import arcs_of, forward
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import label_sets, priors
 
 from optrand import closed_forms, losses, regression
-from optrand.errors import InvalidInput
 from optrand.model._randomizer import Arcs, Randomizer
 
 
@@ -31,8 +31,7 @@ from optrand.model._randomizer import Arcs, Randomizer
     ],
 )
 def test_what_is_no_table_is_refused(labels, outputs, matrix, message):
-    with pytest.raises(InvalidInput, match=message):
-        Randomizer(labels, outputs, matrix, 1.0)
+    assert_error(message, Randomizer, labels, outputs, matrix, 1.0)
 
 
 def test_it_cannot_be_changed():
@@ -114,6 +113,7 @@ def test_figures_of_arcs_are_those_of_their_table(channel, data):
     for loss in (losses.squared, losses.absolute):
         problem = regression(channel.labels, prior, 1.0, loss=loss)
         assert problem.value(channel) == pytest.approx(problem.value(dense), rel=1e-12, abs=1e-13 * square)
+        assert channel.losses(loss) @ prior == pytest.approx(problem.value(channel), rel=1e-12, abs=1e-13 * square)
     assert channel.losses(bias_penalty=2.0) == pytest.approx(
         dense.losses(bias_penalty=2.0), rel=1e-9, abs=1e-9 * square
     )

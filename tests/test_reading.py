@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from asserting import assert_error
 
 from optrand.cli._reading import parse_columns, parse_declared, parse_labels, read_loss, read_prior
-from optrand.errors import InvalidInput
 
 
 @pytest.fixture(autouse=True)
@@ -33,8 +33,7 @@ def test_labels_are_the_decimals_that_are_written(text: str, labels: list[float]
 
 @pytest.mark.parametrize("text", ["0:9007199254740994:9007199254740994", "9007199254740993,0"])
 def test_integers_that_floats_cannot_tell_apart_are_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match=r"beyond 2\*\*53"):
-        parse_labels(text)
+    assert_error(r"beyond 2\*\*53", parse_labels, text)
 
 
 def test_a_line_of_a_file_of_names_is_a_name_whatever_it_holds() -> None:
@@ -74,8 +73,7 @@ def test_numbers_are_names_if_the_task_says_so() -> None:
     ],
 )
 def test_labels_that_may_be_mistyped_are_refused(text: str, task: str | None, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        parse_declared(text, task)
+    assert_error(message, parse_declared, text, task)
     assert parse_columns('id,"a,b"', "--ids") == ("id", "a,b")
 
 
@@ -112,8 +110,7 @@ SLIPS = {
 def test_slips_in_a_prior_are_named_by_their_line(name: str) -> None:
     content, words = SLIPS[name]
     Path("prior.csv").write_text(content)
-    with pytest.raises(InvalidInput, match=words):
-        read_prior("prior.csv", np.array([0.0, 1.0]))
+    assert_error(words, read_prior, "prior.csv", np.array([0.0, 1.0]))
 
 
 def test_a_class_may_be_named_in_the_first_line_of_a_prior() -> None:
@@ -133,5 +130,4 @@ def test_a_loss_has_a_row_for_each_label() -> None:
     Path("loss.csv").write_text("0,1,2.5\n1,0,1e-3\n")
     assert read_loss("loss.csv").entries.tolist() == [[0, 1, 2.5], [1, 0, 0.001]]
     Path("loss.csv").write_text("0,1\n1\n")
-    with pytest.raises(InvalidInput, match="several lengths"):
-        read_loss("loss.csv")
+    assert_error("several lengths", read_loss, "loss.csv")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asserting import assert_error
 
 import optrand
 from optrand import Dual, Grid, audit, losses
@@ -132,8 +133,7 @@ def test_an_altered_pickle_is_proven_again_and_refused() -> None:
     ):
         make, (kind, arguments) = record.__reduce__()
         assert make(kind, arguments) == record
-        with pytest.raises(InvalidInput, match=message):
-            make(kind, {**arguments, **changes})
+        assert_error(message, make, kind, {**arguments, **changes})
 
 
 def test_a_state_beside_the_arguments_is_refused() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from random_problems import TAILS, random_problem
 from scipy.optimize import linprog
 
@@ -157,8 +158,7 @@ def test_answers_are_proven_best(k, kind, epsilon, clustered):
 def test_without_an_attempt_or_with_too_wide_bands_there_is_no_answer():
     problem = problem_of(12, "rough", 2.0)
     for attempts in ((), (replace(FIRST, work=(0.0, 0.0, 0.0)),)):
-        with pytest.raises(SolverFailed, match="the interior point has no answer"):
-            ReducedDual(attempts=attempts)(problem)
+        assert_error("the interior point has no answer", ReducedDual(attempts=attempts), problem, error=SolverFailed)
 
 
 def attempts_made(monkeypatch, wide=()):
@@ -423,8 +423,7 @@ def test_mended_groups_leave_no_interval_too_cheap(low):
 )
 def test_refuses_other_problems(problem):
     assert not ReducedDual().accepts(problem)
-    with pytest.raises(InvalidInput, match="takes squared loss with a bias penalty above 0"):
-        ReducedDual()(problem)
+    assert_error("takes squared loss with a bias penalty above 0", ReducedDual(), problem)
 
 
 def test_refuses_labels_that_floats_do_not_tell_apart():

@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from asserting import assert_error
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 import optrand
@@ -159,8 +160,7 @@ MISSING = {"": 0, "NA": 1, "nan": 2, "N/A": 3, "null": 4}
 @pytest.mark.parametrize("cell", MISSING)
 def test_missing_numbers_in_text_are_dropped_or_passed_on(cell: str) -> None:
     Path("in.csv").write_bytes(lines("0,a", f"{cell},b", "2,c"))
-    with pytest.raises(InvalidInput, match="at least one label in column 'y' is missing"):
-        release("in.csv", "out.csv")
+    assert_error("at least one label in column 'y' is missing", release, "in.csv", "out.csv")
     assert release("in.csv", "dropped.csv", nulls="drop").rows == 2
     assert split(Path("dropped.csv").read_bytes()) == [["0.0", "a"], ["2.0", "c"]]
     record = release("in.csv", "passed.csv", nulls="pass")
@@ -217,8 +217,7 @@ def test_files_of_a_folder_may_differ_in_the_width_of_integers() -> None:
     assert {path.parent.name for path in Path("out").rglob("*.parquet")} == {"part=0", "part=1"}
     assert pq.read_schema("out/part=0/a.parquet").field("z").type == pa.int64()
     pq.write_table(pa.table({"y": LABELS}), "in/part=1/a.parquet")
-    with pytest.raises(InvalidInput, match="differ in their columns"):
-        release("in", "again")
+    assert_error("differ in their columns", release, "in", "again")
 
 
 def test_batches_of_any_size_make_large_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,18 +260,15 @@ def test_text_becomes_parquet_and_back() -> None:
 )
 def test_columns_that_are_not_there_are_refused(options: dict[str, Any], words: str) -> None:
     pq.write_table(pa.table({"y": LABELS, "c": ["p"] * ROWS}), "in.parquet")
-    with pytest.raises(InvalidInput, match=words):
-        release("in.parquet", "out.parquet", **options)
+    assert_error(words, release, "in.parquet", "out.parquet", **options)
     assert not list(Path().glob("*out*"))
 
 
 def test_a_folder_named_by_the_label_discloses_it() -> None:
     Path("in/y=0").mkdir(parents=True)
     pq.write_table(pa.table({"c": [0]}), "in/y=0/a.parquet")
-    with pytest.raises(InvalidInput, match="folders named by 'y', whose names disclose it"):
-        release("in", "out")
-    with pytest.raises(InvalidInput, match="stays there"):
-        release("in", "out", column="c", drop=["y"], labels=[0])
+    assert_error("folders named by 'y', whose names disclose it", release, "in", "out")
+    assert_error("stays there", release, "in", "out", column="c", drop=["y"], labels=[0])
 
 
 def test_the_owner_counts_what_is_wrong() -> None:
@@ -322,8 +318,7 @@ def test_ids_are_compared_exactly(buffered: int, wide: bool) -> None:
             if extra is not None:
                 unique.add(extra)
             if same:
-                with pytest.raises(InvalidInput, match="the same id"):
-                    unique.check()
+                assert_error("the same id", unique.check)
             else:
                 unique.check()
 
@@ -376,8 +371,7 @@ def test_ids_of_text_are_their_macs_in_every_layout() -> None:
     ],
 )
 def test_ids_that_identify_nobody_are_refused(columns: Any, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        column_ids(columns, ["id", "b"][: len(columns)], key=b"k")
+    assert_error(words, column_ids, columns, ["id", "b"][: len(columns)], key=b"k")
 
 
 # Groups
@@ -421,8 +415,7 @@ def test_groups_have_their_own_mechanisms_and_estimates_are_right(classes: bool)
         (frame["state"].replace("VT", "ME"), "does not have"),
         ({"st": frame["state"]}, "missing for state"),
     ):
-        with pytest.raises(InvalidInput, match=words):
-            estimate.histogram(noisy["c" if classes else "y"], loaded, groups=groups)
+        assert_error(words, estimate.histogram, noisy["c" if classes else "y"], loaded, groups=groups)
     with pytest.raises(InvalidInput, match="by groups of state"):
         _ = loaded.mechanism
 
@@ -500,8 +493,7 @@ def test_a_saved_mechanism_is_drawn_with() -> None:
     record = release("in.parquet", "out.parquet", labels=range(4), epsilon=2.0, randomizer=mechanism)
     assert (record.mechanism, record.epsilon) == (mechanism, 1.5)
     for options, words in (({"labels": range(3)}, "other labels"), ({"labels": range(4), "epsilon": 1.0}, "raise it")):
-        with pytest.raises(InvalidInput, match=words):
-            release("in.parquet", "again.parquet", **{"epsilon": 2.0, **options}, randomizer=mechanism)
+        assert_error(words, release, "in.parquet", "again.parquet", randomizer=mechanism, **{"epsilon": 2.0, **options})
 
 
 # Records
@@ -547,12 +539,9 @@ def test_a_table_of_another_byte_is_not_that_of_the_release(saved: Path) -> None
     data = bytearray(Path("out.parquet").read_bytes())
     data[100] ^= 1
     Path("out.parquet").write_bytes(data)
-    with pytest.raises(InvalidFile, match="is not the table of this release"):
-        record.verify_table("out.parquet")
-    with pytest.raises(InvalidInput, match=r"not there, but out\.parquet is"):
-        record.verify_table("outt.parquet")
-    with pytest.raises(InvalidInput, match=r"is not there.*expected the record"):
-        load_release("none.release.json")
+    assert_error("is not the table of this release", record.verify_table, "out.parquet", error=InvalidFile)
+    assert_error(r"not there, but out\.parquet is", record.verify_table, "outt.parquet")
+    assert_error(r"is not there.*expected the record", load_release, "none.release.json")
 
 
 def test_nothing_in_a_record_is_computed_from_the_labels_but_what_is_paid_for() -> None:

@@ -318,18 +318,6 @@ def test_report_of_what_is_no_answer_is_written_and_ends_with_its_own_code(biase
     assert Outline(text).wrong == []
 
 
-def test_report_refuses_other_names_and_damaged_files_and_writes_nothing(five, tmp_path):
-    five.save(tmp_path / "five.json")
-    (tmp_path / "m.json").write_text("{}")
-    for file, target, code in (
-        ("five.json", "page.htmls", WRONG_INPUT),
-        ("none.json", "a.html", WRONG_INPUT),
-        ("m.json", "m.html", UNVERIFIED),
-    ):
-        assert run("plot", tmp_path / file, "-o", tmp_path / target).exit_code == code
-        assert not (tmp_path / target).exists()
-
-
 # A real browser
 @pytest.fixture(scope="module")
 def tab():

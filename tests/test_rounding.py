@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import example, given
 from hypothesis import strategies as st
 from words import ExhaustedError, GivenWords
@@ -133,8 +134,7 @@ def test_rounding_moves_weight_and_keeps_the_mean(knots, seed):
     ],
 )
 def test_values_that_are_no_numbers_are_refused(values, message):
-    with pytest.raises(InvalidInput, match=message):
-        unbiased_rounding(values, [0, 5])
+    assert_error(message, unbiased_rounding, values, [0, 5])
 
 
 @pytest.mark.parametrize(
@@ -151,12 +151,10 @@ def test_values_that_are_no_numbers_are_refused(values, message):
     ],
 )
 def test_knots_without_meaning_are_refused(knots, message):
-    with pytest.raises(InvalidInput, match=message):
-        unbiased_rounding([0.5], knots)
+    assert_error(message, unbiased_rounding, [0.5], knots)
 
 
 def test_a_source_that_breaks_its_promise_is_refused():
-    with pytest.raises(InvalidInput, match="more than its 8 bits"):
-        unbiased_rounding([0.5], [0, 1], source=GivenWords(8, [256]))
+    assert_error("more than its 8 bits", unbiased_rounding, [0.5], [0, 1], source=GivenWords(8, [256]))
     with pytest.raises(InvalidInput, match="words is 65, expected an integer from 1 to 64"):
         unbiased_rounding([0.5], [0, 1], source=GivenWords(65, [1]))

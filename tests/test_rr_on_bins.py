@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from strategies import label_sets, priors, solved_epsilons
@@ -248,8 +249,7 @@ def test_a_neighbouring_partition_is_feasible_and_not_optimal(loss):
             proof = certify(tabulate(Solution(problem, response(problem, bins), solution.dual)))
             assert not proof.findings
             assert proof.gap > 1e-6
-            with pytest.raises(optrand.errors.NotCertified, match="verified gap"):
-                proof.require(GAP)
+            assert_error("verified gap", proof.require, GAP, error=optrand.errors.NotCertified)
 
 
 def test_problems_that_bins_do_not_answer_are_refused():
@@ -261,10 +261,8 @@ def test_problems_that_bins_do_not_answer_are_refused():
         optrand.classification(prior, 1.0),
     ):
         assert not BinPath().accepts(problem)
-        with pytest.raises(optrand.errors.InvalidInput, match="bias penalty of 0"):
-            BinPath()(problem)
-    with pytest.raises(optrand.errors.InvalidInput, match="bias penalty of 0"):
-        rr_on_bins(labels, prior, 1.0, outputs=optrand.Grid(np.array([0.0, 1.0])))
+        assert_error("bias penalty of 0", BinPath(), problem)
+    assert_error("bias penalty of 0", rr_on_bins, labels, prior, 1.0, outputs=optrand.Grid(np.array([0.0, 1.0])))
 
 
 def test_a_label_of_zero_for_sure_has_no_best_output_under_poisson_log_loss():

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from asserting import assert_error
 from spark_cluster import MISSING, cluster
 
 import optrand
@@ -221,8 +222,7 @@ def test_text_ids_missing_labels_dropped_columns_and_force(session, tmp_path):
     assert (released.schema.names, released["weeks"].null_count) == (["weeks", "of another"], 1)
     assert set(released["weeks"].drop_null().to_pylist()) <= set(record.mechanism.outputs)
     assert (record.rows, record.table.rows, released.num_rows) == (ROWS - 1, ROWS, ROWS)
-    with pytest.raises(InvalidInput, match="exists"):
-        randomize_table(frame, tmp_path / "noisy", asked, **options)
+    assert_error("exists", randomize_table, frame, tmp_path / "noisy", asked, **options)
     second = randomize_table(frame.coalesce(1), tmp_path / "noisy", asked, **options, force=True)
     second.verify_table(tmp_path / "noisy")
     assert len(list((tmp_path / "noisy").iterdir())) == 1
@@ -239,8 +239,7 @@ def test_a_release_that_broke_off_goes_on_with_the_same_noise_and_is_paid_once(s
     options = {"dataset": "census", "ledger": ledger}
     with monkeypatch.context() as broken:
         broken.setattr(_files, "publish", fail)
-        with pytest.raises(OSError, match="disk is full"):
-            randomize_table(frame, tmp_path / "noisy", question(), **options)
+        assert_error("disk is full", randomize_table, frame, tmp_path / "noisy", question(), error=OSError, **options)
     assert not (tmp_path / "noisy").exists()
     record = randomize_table(frame.repartition(3), tmp_path / "noisy", question(), **options)
     with pytest.raises(AlreadySpent, match="for epsilon 1 in total"):
@@ -262,8 +261,7 @@ def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(tmp_path)
     work = partial(_write_labels, drawer, ("person", "weeks"), tmp_path / "attempts")
     write = _task(SimpleNamespace(value=work), "write")
     batches = table.to_batches(max_chunksize=700)
-    with pytest.raises(OSError, match="a disk that all machines share"):
-        list(write(batches))
+    assert_error("a disk that all machines share", list, write(batches), error=OSError)
     (tmp_path / "attempts").mkdir()
     reports = [json.loads(next(iter(write(each)))["report"][0].as_py()) for each in (batches, batches[::-1])]
     sums = [_total(report["sums"]).tolist() for report in reports]
@@ -279,8 +277,7 @@ def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(tmp_path)
         yield batches[0]
         raise OSError(errno.EIO, "the input is gone")
 
-    with pytest.raises(OSError, match="the input is gone"):
-        list(write(break_off()))
+    assert_error("the input is gone", list, write(break_off()), error=OSError)
     assert {path.name for path in (tmp_path / "attempts").iterdir()} == {first.name, second.name}
 
 
@@ -301,10 +298,8 @@ def test_what_cannot_be_written_is_refused_before_it_is_charged(session, tmp_pat
         (empty, "noisy", question(), "column 'nothing' is of type struct<>, which Parquet cannot hold"),
         (table, "noisy", question(), "of type Table"),
     ):
-        with pytest.raises(InvalidInput, match=words):
-            randomize_table(given, tmp_path / name, asked, **options)
-    with pytest.raises(InvalidInput, match="not an absolute path"):
-        randomize_table(frame, "noisy", question(), **options)
+        assert_error(words, randomize_table, given, tmp_path / name, asked, **options)
+    assert_error("not an absolute path", randomize_table, frame, "noisy", question(), **options)
     assert options["ledger"].entries() == ()
     record = randomize_table(empty, tmp_path / "noisy", question(), drop=("nothing",), **options)
     released = by_id(pq.read_table(tmp_path / "noisy"))

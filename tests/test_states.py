@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 import pytest
+from asserting import assert_error
 
 import optrand
-from optrand.errors import InvalidInput
 from optrand.states import best, capacity, channel_capacity, noise_rate, trigger_states
 from optrand.states._optimum import bound_utility
 
@@ -88,8 +88,7 @@ def test_states_are_those_of_brute_force(reports: int, windows: list[int], limit
     ],
 )
 def test_bad_input_is_refused(call, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        call()
+    assert_error(words, call)
 
 
 # -------------------------------------------------------------------------------------------------------- capacity

@@ -7,12 +7,12 @@ from functools import reduce
 
 import numpy as np
 import pytest
+from asserting import assert_error
 
 import optrand
 from optrand import errors
 from optrand.base import _suggestions
 from optrand.base._validation import suggest_parameters
-from optrand.errors import InvalidInput
 from optrand.learning import LabelDPRegressor, PrivateLabels
 from optrand.programs import lp1
 
@@ -57,8 +57,7 @@ PUBLIC += ["programs", "release", "sampling", "solvers", "states", "studies", "t
     ],
 )
 def test_an_attribute_of_another_library_is_answered(where: object, name: str, answer: str) -> None:
-    with pytest.raises(AttributeError, match=rf"did you mean {re.escape(answer)}\?$"):
-        getattr(where, name)
+    assert_error(rf"did you mean {re.escape(answer)}\?$", getattr, where, name, error=AttributeError)
 
 
 def test_a_name_that_is_near_nothing_is_not_answered() -> None:
@@ -89,8 +88,7 @@ def test_a_name_that_is_near_nothing_is_not_answered() -> None:
     ],
 )
 def test_a_parameter_of_another_library_is_answered(call: object, answer: str) -> None:
-    with pytest.raises(InvalidInput, match=re.escape(answer)):
-        call()  # type: ignore[operator]
+    assert_error(re.escape(answer), call)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +102,7 @@ def test_a_parameter_of_another_library_is_answered(call: object, answer: str) -
     ],
 )
 def test_arguments_that_do_not_fit_are_answered_with_the_parameters(call: object, answer: str) -> None:
-    with pytest.raises(errors.UnknownParameter, match=re.escape(answer)):
-        call()  # type: ignore[operator]
+    assert_error(re.escape(answer), call, error=errors.UnknownParameter)
 
 
 def test_a_type_error_inside_a_function_stays_what_it_is() -> None:
@@ -113,8 +110,7 @@ def test_a_type_error_inside_a_function_stays_what_it_is() -> None:
     def add(left: int, right: object) -> int:
         return left + right  # type: ignore[operator, no-any-return]
 
-    with pytest.raises(TypeError, match="unsupported operand"):
-        add(1, "2")
+    assert_error("unsupported operand", add, 1, "2", error=TypeError)
 
 
 def test_every_answer_exists() -> None:

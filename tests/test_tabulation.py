@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from flows import arcs_of, forward, mixed
 
 import optrand
@@ -157,8 +158,7 @@ def test_zeros_of_a_simplex_answer_are_mended_and_a_broken_design_is_not() -> No
     tiny = np.array([[0.5, 0.5, 0.0], [0.5, 0.5 - 1e-11, 1e-11], [0.5, 0.5, 0.0]])
     check_exact(tabulate(Solution(problem, Randomizer(problem.labels, problem.labels, tiny, 1.0))), 1.0)
     broken = Randomizer(problem.labels, problem.labels, np.eye(3), 1.0)
-    with pytest.raises(optrand.errors.NotCertified, match="not 1-DP"):
-        tabulate(Solution(problem, broken))
+    assert_error("not 1-DP", tabulate, Solution(problem, broken), error=optrand.errors.NotCertified)
     with pytest.raises(optrand.errors.InvalidInput, match="labels"):
         tabulate(Solution(problem, Randomizer([5, 6, 7], problem.labels, np.full((3, 3), 1 / 3), 1.0)))
 
@@ -379,8 +379,7 @@ def test_outputs_that_leave_no_room_are_refused() -> None:
     low, high = optrand.unbiased_range([0, 1, 2], 1.0)
     short = Interval(math.nextafter(low, 0), math.nextafter(high, 0))
     problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=short)
-    with pytest.raises(NotCertified, match="nearly the narrowest that allow no bias: widen them"):
-        optrand.solve(problem)
+    assert_error("nearly the narrowest that allow no bias: widen them", optrand.solve, problem, error=NotCertified)
     ends = Arcs(
         3, [0, 0, 1, 2], [0, 1, 2, 2], [short.low, short.low, short.high, short.high], np.full(4, 1 / (2 + 2 * math.e))
     )

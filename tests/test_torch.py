@@ -6,10 +6,11 @@ import sys
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
-from optrand.errors import InvalidInput, MissingExtra
+from optrand.errors import MissingExtra
 from optrand.learning import Alibi, Bits, Clusters, LabelDPClassifier, Likelihood, PrivateLabels, Stages
 from optrand.learning.torch import TorchClassifier
 from optrand.sampling._entropy import SeededEntropy
@@ -121,8 +122,7 @@ def test_features_and_scores_are_tried_before_the_draw() -> None:
         (broken, labels, "NaN"),
         (X, PrivateLabels(y, 2.0, [0, 1, 2, 3]), "scores of shape"),
     ):
-        with pytest.raises(InvalidInput, match=match):
-            LabelDPClassifier(network(), 2.0).fit(features, holder)
+        assert_error(match, LabelDPClassifier(network(), 2.0).fit, features, holder)
         assert holder.spent.epsilon == 0
 
 

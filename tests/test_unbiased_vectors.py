@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from words import enumerated
@@ -103,23 +104,16 @@ def test_only_private_tables_can_be_built():
     parts = {name: getattr(good, name) for name in ("prior", "epsilon", "groups", "counts", "masses", "ratio", "dual")}
     masses = good.masses.copy()
     masses[0] += 1
-    with pytest.raises(errors.InvalidInput, match="different totals"):
-        UnbiasedVectors(**parts | {"masses": masses})
-    with pytest.raises(errors.InvalidInput, match="integers above 0"):
-        UnbiasedVectors(**parts | {"masses": good.masses * 0})
-    with pytest.raises(errors.InvalidInput, match="masses must be Python integers"):
-        UnbiasedVectors(**parts | {"masses": good.masses.astype(float)})
+    assert_error("different totals", UnbiasedVectors, **parts | {"masses": masses})
+    assert_error("integers above 0", UnbiasedVectors, **parts | {"masses": good.masses * 0})
+    assert_error("masses must be Python integers", UnbiasedVectors, **parts | {"masses": good.masses.astype(float)})
     for name in ("masses", "counts"):
         hidden = np.ma.array(parts[name], mask=np.ones(parts[name].shape, dtype=bool))
-        with pytest.raises(errors.InvalidInput, match=f"{name} is a masked array"):
-            UnbiasedVectors(**parts | {name: hidden})
-    with pytest.raises(errors.InvalidInput, match="types of subsets"):
-        UnbiasedVectors(**parts | {"counts": good.counts + 5})
-    with pytest.raises(errors.InvalidInput, match="ratio"):
-        UnbiasedVectors(**parts | {"ratio": exp_bracket(1.0)[1]})
+        assert_error(f"{name} is a masked array", UnbiasedVectors, **parts | {name: hidden})
+    assert_error("types of subsets", UnbiasedVectors, **parts | {"counts": good.counts + 5})
+    assert_error("ratio", UnbiasedVectors, **parts | {"ratio": exp_bracket(1.0)[1]})
     for ratio in (Fraction(1, 100), Fraction(1), 2.0, 2, type("Other", (Fraction,), {})(2)):
-        with pytest.raises(errors.InvalidInput, match=r"expected a fractions.Fraction above 1"):
-            UnbiasedVectors(**parts | {"ratio": ratio})
+        assert_error(r"expected a fractions.Fraction above 1", UnbiasedVectors, **parts | {"ratio": ratio})
     pairs = unbiased_vectors([0.9, 0.05, 0.05], 1.0)
     lost = {"counts": np.array([[1, 0], [0, 2]]), "masses": np.array([1, 1], dtype=object), "dual": None}
     with pytest.raises(errors.Infeasible, match="distinguish all classes"):
@@ -203,8 +197,7 @@ def test_symbols_that_cost_nothing_are_used_first():
     ],
 )
 def test_channels_without_an_unbiased_decoder_are_refused(matrix, prior, error, words):
-    with pytest.raises(error, match=words):
-        best_decoder(matrix, prior)
+    assert_error(words, best_decoder, matrix, prior, error=error)
 
 
 # --------------------------------------------------------------------------------------------------------------- optima
@@ -423,15 +416,11 @@ def test_shapes_and_protocol():
     assert np.abs(randomizer.sample(range(30)).sum(axis=1) - 1).max() < 1e-9
     with pytest.raises(errors.InvalidInput, match="too many to write out"):
         _ = randomizer.sets
-    with pytest.raises(errors.InvalidInput, match="never draws"):
-        randomizer.decode(np.zeros((1, 30), dtype=bool))
-    with pytest.raises(errors.InvalidInput, match="never draws"):
-        randomizer.exact_vector([0])
-    with pytest.raises(errors.InvalidInput, match="expected bool"):
-        randomizer.decode(np.zeros((1, 30)))
+    assert_error("never draws", randomizer.decode, np.zeros((1, 30), dtype=bool))
+    assert_error("never draws", randomizer.exact_vector, [0])
+    assert_error("expected bool", randomizer.decode, np.zeros((1, 30)))
     for strangers in ([30], [-1], [0.5], ["a"], [math.nan]):
-        with pytest.raises(errors.InvalidInput, match=r"^(at least one value|values are of type)"):
-            randomizer.sample(strangers)
+        assert_error(r"^(at least one value|values are of type)", randomizer.sample, strangers)
 
 
 @pytest.mark.parametrize(
@@ -444,5 +433,4 @@ def test_shapes_and_protocol():
     ],
 )
 def test_input_without_meaning_is_refused(prior, epsilon, words):
-    with pytest.raises(errors.InvalidInput, match=words):
-        unbiased_vectors(prior, epsilon)
+    assert_error(words, unbiased_vectors, prior, epsilon)

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,8 +88,7 @@ def constructors(epsilon):
 @pytest.mark.parametrize(("epsilon", "message"), BAD_EPSILONS)
 def test_a_budget_without_meaning_is_refused(epsilon, message):
     for construct in constructors(epsilon):
-        with pytest.raises(InvalidInput, match=message):
-            construct()
+        assert_error(message, construct)
 
 
 @pytest.mark.parametrize("epsilon", [1e-300, 5e-324, 1, np.float32(0.5), np.int64(2), Fraction(1, 3), 700, 700.0])
@@ -101,18 +101,15 @@ def test_any_real_number_above_zero_is_a_budget(epsilon):
 @pytest.mark.parametrize(("prior", "message"), BAD_PRIORS)
 def test_a_prior_that_is_none_is_refused(prior, message):
     for construct in (regression, unbiased_regression):
-        with pytest.raises(InvalidInput, match=message):
-            construct([0, 1], prior, 1.0)
+        assert_error(message, construct, [0, 1], prior, 1.0)
 
 
 @pytest.mark.parametrize(("labels", "message"), BAD_LABELS)
 def test_labels_that_are_none_are_refused(labels, message):
     prior = np.full(max(1, np.size(labels)), 1 / max(1, np.size(labels)))
     for construct in (regression, unbiased_regression):
-        with pytest.raises(InvalidInput, match=message):
-            construct(labels, prior, 1.0)
-    with pytest.raises(InvalidInput, match=message):
-        classification(prior, 1.0, labels=labels)
+        assert_error(message, construct, labels, prior, 1.0)
+    assert_error(message, classification, prior, 1.0, labels=labels)
 
 
 def test_minus_zero_becomes_zero():
