@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from asserting import assert_error
+from commands import invoke
 from typer.main import get_command
-from typer.testing import CliRunner
 
 import optrand
 from optrand.accounting._ledger import Ledger
@@ -144,7 +144,7 @@ def test_advice_is_in_the_language_of_its_reader(name: str) -> None:
     assert named <= signatures(*called), said
     assert not OPTION.findall(said), said
 
-    result = CliRunner().invoke(app, ["randomize", "in.csv", *arguments, "--column", "y", "--epsilon", "1"])
+    result = invoke("randomize", "in.csv", *arguments, "--column", "y", "--epsilon", "1")
     assert result.exit_code in (2, 5), result.output
     told = result.stderr
     assert option in OPTION.findall(told), told

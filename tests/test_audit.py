@@ -4,19 +4,20 @@ import json
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from asserting import assert_error
-from typer.testing import CliRunner
+from commands import invoke
 
 import optrand
 from optrand import audit
 from optrand.audits._reading import read_sheet
 from optrand.base._arithmetic import exp_bracket, float_above, log_above
-from optrand.cli import UNVERIFIED, WRONG_INPUT, app
+from optrand.cli import UNVERIFIED, WRONG_INPUT
 from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
 
@@ -275,16 +276,14 @@ def test_tables_that_are_none_have_no_leakage() -> None:
 
 
 # ------------------------------------------------------------------------------------------------- command line
-def run(*arguments: object):
-    return CliRunner().invoke(app, ["audit", *map(str, arguments)])
+run = partial(invoke, "audit")
 
 
 def test_a_file_is_audited(tmp_path) -> None:
     table, prior = tmp_path / "table.csv", tmp_path / "prior.csv"
     table.write_text("label,0,1\n0,0.75,0.25\n1,1/4,3/4\n")
     prior.write_text("0,3\n1,1\n")
-    done = run(table, "--epsilon", "1.1", "--prior", prior, "--json")
-    assert done.exit_code == 0, done.stderr
+    done = run(table, "--epsilon", "1.1", "--prior", prior, "--json", code=0)
     answer = json.loads(done.stdout)
     assert answer["private"] is True
     assert answer["epsilon"] == math.log(3)
@@ -304,8 +303,7 @@ def test_a_file_is_audited(tmp_path) -> None:
 def test_a_file_that_is_not_private_ends_with_3(tmp_path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("0.5,0.5,0\n0.25,0.5,0.25\n")
-    done = run(table, "--epsilon", "1", "--labels", "5,2", "--outputs", "0:2")
-    assert done.exit_code == UNVERIFIED
+    done = run(table, "--epsilon", "1", "--labels", "5,2", "--outputs", "0:2", code=UNVERIFIED)
     assert "output 2.0 has probability 0.25 if the label is 2.0, and 0 if it is 5.0" in done.stdout
     assert done.stderr.startswith("error: ")
 
@@ -313,8 +311,7 @@ def test_a_file_that_is_not_private_ends_with_3(tmp_path) -> None:
 def test_names_of_the_command_line_are_names(tmp_path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("0.75,0.25\n0.5,0.5\n")
-    done = run(table, "--epsilon", "0.5", "--labels", "no,yes", "--outputs", "no,yes")
-    assert done.exit_code == UNVERIFIED
+    done = run(table, "--epsilon", "0.5", "--labels", "no,yes", "--outputs", "no,yes", code=UNVERIFIED)
     assert "if the label is yes" in done.stdout
 
 
@@ -407,8 +404,7 @@ def test_files_that_are_no_tables_are_refused(tmp_path, text: str | None, words:
     table = tmp_path / "table.csv"
     if text is not None:
         table.write_text(text)
-    done = run(table, "--epsilon", "1")
-    assert done.exit_code == WRONG_INPUT
+    done = run(table, "--epsilon", "1", code=WRONG_INPUT)
     assert words in done.stderr
 
 
@@ -419,8 +415,7 @@ def test_the_prior_of_named_rows_has_their_names(tmp_path, text: str, options: t
     table, prior = tmp_path / "table.csv", tmp_path / "prior.csv"
     table.write_text(text)
     prior.write_text("label,count\nyes,2\nno,3\n")
-    done = run(table, "--epsilon", "1.1", "--prior", prior, "--json", *options)
-    assert done.exit_code == 0, done.stderr
+    done = run(table, "--epsilon", "1.1", "--prior", prior, "--json", *options, code=0)
     # From output a no, with 3/5 of 3/4. From output b yes, with 2/5 of 1/2.
     assert json.loads(done.stdout)["guess"] == pytest.approx(0.65, rel=1e-15)
 

@@ -7,12 +7,11 @@ import pandas as pd
 import polars as pl
 import pytest
 from asserting import assert_error
-from typer.testing import CliRunner
+from commands import invoke
 
 import optrand
 from optrand.accounting import Ledger, Spent
 from optrand.baselines import DiscreteLaplace
-from optrand.cli import app
 from optrand.cli._reading import parse_declared, parse_outputs
 from optrand.errors import InvalidInput, OptrandError
 from optrand.learning import PrivateLabels
@@ -50,13 +49,9 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def invoked(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
 def refused(here, *arguments, words=""):
     """Assert that a command line fails in good order, with these words, and writes nothing."""
-    result = invoked(*arguments)
+    result = invoke(*arguments)
     told = result.stdout + result.stderr
     assert result.exit_code in (1, 2, 3, 5), told
     assert result.exception is None or isinstance(result.exception, SystemExit)
@@ -72,11 +67,9 @@ def refused(here, *arguments, words=""):
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_commands_that_options_spoil_succeed(name):
-    result = invoked(*COMMANDS[name])
-    assert result.exit_code == 0, result.stderr
+    invoke(*COMMANDS[name], code=0)
     if name == "numbers":
-        again = invoked("randomize", "in.csv", "again.csv", *NUMBERS, *REST)
-        assert again.exit_code == 5
+        again = invoke("randomize", "in.csv", "again.csv", *NUMBERS, *REST, code=5)
         assert "--again" in again.stderr
 
 
@@ -188,7 +181,7 @@ def test_options_without_meaning_are_refused(here, options):
     "arguments", [("randomize", "in.csv", "out.csv"), COMMANDS["solve"][:-2], ("verify",), ("x",), ()]
 )
 def test_wrong_usage_ends_with_two(here, arguments):
-    assert invoked(*arguments).exit_code == 2
+    invoke(*arguments, code=2)
     assert not list(here.glob("out*"))
 
 

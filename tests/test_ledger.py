@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 from asserting import assert_error
-from typer.testing import CliRunner
+from commands import invoke
 
 import optrand
 from optrand.accounting import Charge, Ledger, Spent, State, default_path
 from optrand.accounting._ledger import check_name
-from optrand.cli import app
 from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput, MissingExtra, OverBudget
 
 
@@ -341,10 +340,7 @@ def test_names_that_differ_in_case_are_one(path: Path) -> None:
     ]
 
 
-def invoked(*arguments: object, code: int = 0) -> Any:
-    result = CliRunner().invoke(app, ["ledger", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return result
+invoked = partial(invoke, "ledger", code=0)
 
 
 def test_the_command_lists_and_withdraws(ledger: Ledger, where: str | Path, tmp_path: Path) -> None:
@@ -374,7 +370,7 @@ def test_a_server_that_is_not_there_is_an_error_of_the_run() -> None:
     url = "postgresql://somebody:s%40cret@127.0.0.1:1/none"
     with pytest.raises(OSError, match=r"ledger 127.0.0.1/none cannot be used: .*port 1 failed: Connection refused$"):
         Ledger(url)
-    told = CliRunner().invoke(app, ["ledger", "--ledger", url])
+    told = invoke("ledger", "--ledger", url)
     assert (told.exit_code, "cret" in told.output) == (1, False)
 
 

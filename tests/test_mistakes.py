@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from asserting import assert_error
-from typer.testing import CliRunner
+from commands import invoke
 
 import optrand
 from optrand import errors, plotting
 from optrand.baselines import Laplace
-from optrand.cli import app
 from optrand.mechanism._tabulation import tabulate
 from optrand.solvers import GridDual, design
 
@@ -117,15 +116,14 @@ COMMANDS = [
 @pytest.mark.parametrize(("message", "arguments"), COMMANDS, ids=range(len(COMMANDS)))
 @pytest.mark.usefixtures("here")
 def test_commands_say_what_to_do(message: str, arguments: tuple[str, ...]) -> None:
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 2
+    result = invoke(*arguments, code=2)
     assert message in result.stderr
 
 
 def test_a_sweep_is_written_as_its_name_says(here: Path) -> None:
     from pyarrow import parquet
 
-    assert CliRunner().invoke(app, [*SWEEP, "-o", "s.parquet"]).exit_code == 0
+    invoke(*SWEEP, "-o", "s.parquet", code=0)
     (row,) = parquet.read_table(here / "s.parquet").to_pylist()
     assert row["status"] == "certified"
     assert row["value"] == pytest.approx(MECHANISM.value)

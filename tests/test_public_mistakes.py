@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from asserting import assert_error
-from typer.testing import CliRunner, Result
+from commands import invoke
+from typer.testing import Result
 
 import optrand
 from optrand.accounting._ledger import Ledger
 from optrand.baselines import UniformRR
-from optrand.cli import app
 from optrand.errors import InvalidInput, OverBudget
 from optrand.learning import Domain, PrivateLabels
 from optrand.release._cells import UNDECLARED, LabelColumn
@@ -49,11 +49,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def invoked(source: str, target: str, *more: str, epsilon: str = "1") -> Result:
+def invoked(source: str, target: str, *more: str, epsilon: str = "1", code: int | None = None) -> Result:
     options = ["--column", "y", "--labels", "0:2", "--epsilon", epsilon, "--dataset", "d"]
-    result = CliRunner().invoke(
-        app, ["randomize", source, target, *options, "--ledger", "accounts/ledger.sqlite", *more]
-    )
+    result = invoke("randomize", source, target, *options, "--ledger", "accounts/ledger.sqlite", *more, code=code)
     assert "Traceback" not in result.output
     return result
 
@@ -172,7 +170,7 @@ def test_text_beyond_the_last_integer_that_floats_tell_apart_is_refused(cell: st
     assert "no finite number that floats can tell apart" in refused.output
     assert not Path("out.csv").exists()
     Path("in.csv").write_text("y\n0\n9007199254740992\n-9007199254740992.0\n9.007199254740992e15\n")
-    assert invoked("in.csv", "out.csv", *labels).exit_code == 0
+    invoked("in.csv", "out.csv", *labels, code=0)
 
 
 # The rule by which a label is a declared number
@@ -256,8 +254,8 @@ def check_no_label(path: str) -> None:
         assert str(label).encode() not in content
 
 
-def secret_released(source: str, target: str, *more: str) -> Result:
-    return CliRunner().invoke(app, ["randomize", source, target, *SECRET_OPTIONS, *more])
+def secret_released(source: str, target: str, *more: str, code: int | None = None) -> Result:
+    return invoke("randomize", source, target, *SECRET_OPTIONS, *more, code=code)
 
 
 def test_the_search_for_labels_finds_them() -> None:
@@ -287,8 +285,7 @@ def test_an_index_of_the_labels_in_a_file_is_refused_until_it_is_dropped(name: s
     assert (refused.exit_code, charges()) == (WRONG_INPUT, 0)
     assert not Path(target).exists()
 
-    made = secret_released("in.parquet", target, "--drop", copy)
-    assert made.exit_code == 0, made.output
+    secret_released("in.parquet", target, "--drop", copy, code=0)
     if target.endswith(".parquet"):
         check_no_label(target)
         assert pd.read_parquet(target)["z"].tolist() == list(range(ROWS))
@@ -314,8 +311,7 @@ def test_other_frames_are_released_and_read_by_pandas(make: Callable[[pd.DataFra
     private = make(secret_frame())
     private.attrs = {"true": SECRET.tolist()}
     private.to_parquet("in.parquet")
-    made = secret_released("in.parquet", "out.parquet")
-    assert made.exit_code == 0, made.output
+    secret_released("in.parquet", "out.parquet", code=0)
     check_no_label("out.parquet")
     noisy = pd.read_parquet("out.parquet").reset_index()
     assert noisy["z"].tolist() == list(range(ROWS))
@@ -410,8 +406,8 @@ UNWRITABLE: dict[str, Any] = {
 def test_columns_that_csv_cannot_hold_are_refused_until_they_are_dropped(name: str, target: str) -> None:
     pq.write_table(column_table(UNWRITABLE[name]), "in.parquet")
     check_refused("in.parquet", target, "column 'c' is of type .*, which CSV cannot hold: drop it, or write Parquet")
-    assert invoked("in.parquet", target, "--drop", "c").exit_code == 0
-    assert invoked("in.parquet", "out.parquet", "--again").exit_code == 0
+    invoked("in.parquet", target, "--drop", "c", code=0)
+    invoked("in.parquet", "out.parquet", "--again", code=0)
     assert pq.read_table("out.parquet")["c"].type == UNWRITABLE[name].type
     assert charges() == 2
 
@@ -434,8 +430,7 @@ def test_columns_that_csv_can_hold_are_written(name: str) -> None:
         pq.write_table(column_table(cells), "in.parquet")
     except pa.ArrowNotImplementedError:
         pytest.skip("this pyarrow cannot write such a column to Parquet")
-    made = invoked("in.parquet", "out.csv")
-    assert made.exit_code == 0, made.output
+    invoked("in.parquet", "out.csv", code=0)
     assert {line.split(b",")[1] for line in Path("out.csv").read_bytes().splitlines()[1:]} == {text}
 
 
@@ -454,14 +449,14 @@ def partitioned(folder: str) -> None:
 def test_a_partitioned_folder_is_released_as_a_folder_alone() -> None:
     partitioned("in")
     check_refused("in", "out.csv", "columns in the names of its folders: release it as a folder")
-    assert invoked("in", "out").exit_code == 0
+    invoked("in", "out", code=0)
     assert sorted(path.name for path in Path("out").iterdir()) == ["state=CA", "state=TX"]
 
 
 def test_two_columns_of_one_name_are_refused_by_parquet_alone() -> None:
     Path("in.csv").write_text("y,c,c\n" + "".join(f"{y},p,q\n" for y in LABELS))
     check_refused("in.csv", "out.parquet", "two columns of one name: rename them, or write CSV")
-    assert invoked("in.csv", "out.csv").exit_code == 0
+    invoked("in.csv", "out.csv", code=0)
     assert Path("out.csv").read_text().splitlines()[1].endswith(",p,q")
 
 
@@ -470,8 +465,8 @@ def test_a_cell_that_parquet_cannot_hold_is_found_wherever_it_is(row: int) -> No
     cells = [b"\xff" if number == row else b"p" for number in range(ROWS)]
     Path("in.csv").write_bytes(b"y,c\n" + b"".join(b"%d,%b\n" % pair for pair in zip(LABELS, cells, strict=True)))
     check_refused("in.csv", "out.parquet", "at least one cell is not UTF-8 text")
-    assert invoked("in.csv", "out.parquet", "--drop", "c").exit_code == 0
-    assert invoked("in.csv", "out.csv", "--again").exit_code == 0
+    invoked("in.csv", "out.parquet", "--drop", "c", code=0)
+    invoked("in.csv", "out.csv", "--again", code=0)
     assert Path("out.csv").read_bytes().splitlines()[row + 1].endswith(b",\xff")
 
 
@@ -559,7 +554,7 @@ def test_a_folder_with_other_metadata_is_released() -> None:
     partitioned("in")
     Path("in/metadata").mkdir()
     Path("in/metadata/notes.json").write_text("{}")
-    assert invoked("in", "out").exit_code == 0
+    invoked("in", "out", code=0)
 
 
 # Budgets
@@ -595,10 +590,8 @@ def test_ten_tenths_fill_a_budget_of_one() -> None:
     pq.write_table(column_table(range(ROWS)), "in.parquet")
     options = ("--again", "--budget", "1")
     for number in range(10):
-        made = invoked("in.parquet", f"out{number}.csv", *options, epsilon="0.1")
-        assert made.exit_code == 0, made.output
-    over = invoked("in.parquet", "out10.csv", *options, epsilon="0.1")
-    assert over.exit_code == SPENT
+        invoked("in.parquet", f"out{number}.csv", *options, epsilon="0.1", code=0)
+    over = invoked("in.parquet", "out10.csv", *options, epsilon="0.1", code=SPENT)
     assert "over the budget of epsilon 1: it was not charged" in over.output
     assert not Path("out10.csv").exists()
     ledger = Ledger("accounts/ledger.sqlite")
@@ -655,8 +648,7 @@ def test_python_and_the_command_line_state_the_same_question(name: str) -> None:
     question = Question(column="y", epsilon=1.0, **options)
     randomize_table("in.csv", "python.csv", question, dataset="d", ledger="accounts/ledger.sqlite")
     arguments = ["--column", "y", "--epsilon", "1", "--dataset", "d", "--again", "--ledger", "accounts/ledger.sqlite"]
-    made = CliRunner().invoke(app, ["randomize", "in.csv", "command.csv", *written, *arguments])
-    assert made.exit_code == 0, made.output
+    invoke("randomize", "in.csv", "command.csv", *written, *arguments, code=0)
     first, second = Ledger("accounts/ledger.sqlite").entries()
     assert (first.question, first.epsilon, first.prior_epsilon) == (
         second.question,
@@ -675,7 +667,7 @@ def test_a_gap_that_is_accepted_changes_no_randomizer() -> None:
 def test_not_a_number_in_a_file_is_a_missing_label() -> None:
     pq.write_table(pa.table({"y": [0.0, float("nan"), 1.0] * 100}), "in.parquet")
     check_refused("in.parquet", "out.parquet", "at least one label in column 'y' is missing")
-    assert invoked("in.parquet", "out.parquet", "--nulls", "drop").exit_code == 0
+    invoked("in.parquet", "out.parquet", "--nulls", "drop", code=0)
     assert pq.read_table("out.parquet").num_rows == 200
 
 

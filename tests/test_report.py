@@ -10,10 +10,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from browser import CHROMIUM, browser
-from typer.testing import CliRunner
+from commands import invoke
 
 import optrand
-from optrand.cli import UNVERIFIED, WRONG_INPUT, app
+from optrand.cli import UNVERIFIED, WRONG_INPUT
 from optrand.mechanism._mechanism import Mechanism
 from optrand.plotting import report
 from optrand.plotting._saving import DRAWINGS
@@ -287,19 +287,14 @@ def test_a_page_without_a_proof_says_so(five, page, monkeypatch):
     assert 'class="verdict doubt"' not in page
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
 @pytest.mark.usefixtures("one_picture")
 def test_report_writes_the_page_and_keeps_what_exists(five, tmp_path):
     saved, target = tmp_path / "five.json", tmp_path / "five.html"
     five.save(saved)
     target.write_text("mine")
-    assert run("plot", saved, "-o", target).exit_code == WRONG_INPUT
+    invoke("plot", saved, "-o", target, code=WRONG_INPUT)
     assert target.read_text() == "mine"
-    result = run("plot", saved, "-o", target, "--force")
-    assert result.exit_code == 0, result.stderr
+    result = invoke("plot", saved, "-o", target, "--force", code=0)
     assert result.stdout.startswith(f"page  {target}\nverified, gap ")
     assert target.read_text(encoding="utf-8") == page_of(five, name="five.json")
 
@@ -307,8 +302,7 @@ def test_report_writes_the_page_and_keeps_what_exists(five, tmp_path):
 @pytest.mark.usefixtures("one_picture")
 def test_report_of_what_is_no_answer_is_written_and_ends_with_its_own_code(biased, tmp_path):
     biased.save(tmp_path / "m.json")
-    result = run("plot", tmp_path / "m.json", "-o", tmp_path / "m.html")
-    assert result.exit_code == UNVERIFIED
+    result = invoke("plot", tmp_path / "m.json", "-o", tmp_path / "m.html", code=UNVERIFIED)
     # A drawing that takes ten seconds reports it.
     assert [line for line in result.stderr.splitlines() if not line.startswith("drawing")] == [
         "error: biased by up to 3.34 where no bias is allowed"

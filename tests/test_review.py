@@ -4,11 +4,11 @@ import math
 from fractions import Fraction
 from pathlib import Path
 
-from typer.testing import CliRunner
+from commands import invoke
 
 import optrand
 from optrand.base._arithmetic import float_above
-from optrand.cli import WRONG_INPUT, app
+from optrand.cli import WRONG_INPUT
 
 
 def test_rounding_up_zero_gives_a_zero_without_a_sign() -> None:
@@ -24,8 +24,7 @@ RELEASE = ["--column", "y", "--labels", "0:3", "--epsilon", "1", "--force", "--n
 def test_an_input_that_is_not_there_is_wrong_input_whatever_the_target(tmp_path: Path) -> None:
     target = tmp_path / "out.csv"
     target.write_text("kept")
-    result = CliRunner().invoke(app, ["randomize", str(tmp_path / "none.csv"), str(target), *RELEASE])
-    assert result.exit_code == WRONG_INPUT
+    invoke("randomize", str(tmp_path / "none.csv"), str(target), *RELEASE, code=WRONG_INPUT)
     assert target.read_text() == "kept"
 
 
@@ -34,6 +33,5 @@ def test_a_column_may_be_named_in_another_encoding(tmp_path: Path) -> None:
     source.write_bytes(b"a,\xff\n1,2\n2,3\n")
     arguments = ["randomize", str(source), str(tmp_path / "out.csv"), *RELEASE]
     arguments[arguments.index("y")] = "\udcff"
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.stderr
+    invoke(*arguments, code=0)
     assert (tmp_path / "out.csv").read_bytes().startswith(b"a,\xff\n1,")

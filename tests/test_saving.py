@@ -1,17 +1,18 @@
 """Pictures as files: formats and metadata, every picture of a mechanism, and refusals before drawing."""
 
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 from asserting import assert_error
+from commands import invoke
 from matplotlib.figure import Figure
-from typer.testing import CliRunner, Result
 
 import optrand
-from optrand.cli import WRONG_INPUT, app
+from optrand.cli import WRONG_INPUT
 from optrand.plotting import _saving, pmf_figure, save_figure
 from optrand.plotting._saving import DRAWINGS, gallery
 from tests.tables import mechanism_of
@@ -21,8 +22,7 @@ SIX = IMAGES / "six.json"
 STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 
 
-def run(*words: object) -> Result:
-    return CliRunner().invoke(app, ["plot", *map(str, words)])
+run = partial(invoke, "plot")
 
 
 def names(folder: Path) -> set[str]:
@@ -89,11 +89,9 @@ def test_neither_a_file_nor_a_folder_out_of_nothing(tmp_path: Path) -> None:
 @pytest.mark.nightly
 def test_the_command_draws_every_picture_as_pixels_and_as_lines(tmp_path: Path) -> None:
     pictures = tmp_path / "pictures"
-    result = run(SIX, "-o", pictures)
-    assert result.exit_code == 0, result.stderr
+    result = run(SIX, "-o", pictures, code=0)
     assert "pictures  12" in result.stdout
     assert names(pictures) == {f"{name}{ending}" for name in DRAWINGS for ending in (".png", ".pdf")}
     assert all(path.read_bytes().startswith(STARTS[path.suffix]) for path in pictures.iterdir())
-    again = run(SIX, "-o", pictures)
-    assert again.exit_code == WRONG_INPUT
+    again = run(SIX, "-o", pictures, code=WRONG_INPUT)
     assert "exists" in again.stderr

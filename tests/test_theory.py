@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from asserting import assert_error
+from commands import invoke
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from optrand.cli import UNVERIFIED, WRONG_INPUT, app
+from optrand.cli import UNVERIFIED, WRONG_INPUT
 from optrand.theory import (
     PAPERS,
     BlindCheck,
@@ -216,7 +216,7 @@ def test_findings_in_words() -> None:
 
 
 def run_theory(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["theory", *arguments])
+    result = invoke("theory", *arguments)
     return result.exit_code, result.output
 
 
