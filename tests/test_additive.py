@@ -366,22 +366,32 @@ def test_noise_for_a_smaller_range_than_that_of_the_labels_is_caught():
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("labels", "options", "message"),
+    ("kinds", "labels", "options", "message"),
     [
-        ([0, 6], {"sensitivity": 0}, "expected a distance above 0"),
-        ([0, 6], {"sensitivity": -1.0}, "expected a distance above 0"),
-        ([0, 6], {"sensitivity": 5}, "less than the range of the labels"),
-        ([0, 6], {"sensitivity": math.nan}, "finite"),
-        ([0, 6], {"sensitivity": "6"}, "real number"),
-        ([3], {}, "one label"),
-        ([0, 0], {}, "distinct"),
-        ([0, 6], {"clip": (0, 6)}, "expected an Interval"),
+        (KINDS, [0, 6], {"sensitivity": 0}, "expected a distance above 0"),
+        (KINDS, [0, 6], {"sensitivity": -1.0}, "expected a distance above 0"),
+        (KINDS, [0, 6], {"sensitivity": 5}, "less than the range of the labels"),
+        (KINDS, [0, 6], {"sensitivity": math.nan}, "finite"),
+        (KINDS, [0, 6], {"sensitivity": "6"}, "real number"),
+        (KINDS, [3], {}, "one label"),
+        (KINDS, [0, 0], {}, "distinct"),
+        (KINDS, [0, 6], {"clip": (0, 6)}, "expected an Interval"),
+        (DISCRETE, [0, 6], {"sensitivity": 6.5}, "whole number of steps"),
+        (DISCRETE, [0, 6], {"step": 4.0}, "whole number of steps"),
+        (DISCRETE, [0, 2.5, 6], {}, "at least one label is not a whole number"),
+        (DISCRETE, Interval(0, 6.5), {}, "whole number of steps"),
+        (DISCRETE, [0, 6], {"step": 0.0}, "step is 0"),
+        (DISCRETE, [0, 6], {"step": -1.0}, "step is -1"),
+        (DISCRETE, [0, 6], {"clip": Interval(0, 5.5)}, "at least one end of clip"),
+        (DISCRETE, [0, 6], {"step": 1e-16}, "longer step"),
+        *[([Staircase], LABELS, {"gamma": gamma}, "gamma") for gamma in (0.0, 1.0, -0.1, math.nan)],
+        *[([DiscreteStaircase], LABELS, {"rise": rise}, "rise") for rise in (0, 7, 2.0, True)],
     ],
 )
-def test_labels_and_sensitivities_without_meaning_are_refused(kind, labels, options, message):
-    assert_error(message, kind, labels, 1.0, **options)
+def test_labels_and_options_without_meaning_are_refused(kinds, labels, options, message):
+    for kind in kinds:
+        assert_error(message, kind, labels, 1.0, **options)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -411,34 +421,6 @@ def test_no_label_is_more_steps_away_than_the_noise_hides(kind):
     # Labels of which each is the float nearest to its own place are that many steps apart.
     mechanism = kind([low, high], 1.0, step=0.01)
     assert mechanism.positions(np.array([low, high]), "label").tolist() == [0, mechanism.steps]
-
-
-@pytest.mark.parametrize("kind", DISCRETE)
-@pytest.mark.parametrize(
-    ("labels", "options", "message"),
-    [
-        ([0, 6], {"sensitivity": 6.5}, "whole number of steps"),
-        ([0, 6], {"step": 4.0}, "whole number of steps"),
-        ([0, 2.5, 6], {}, "at least one label is not a whole number"),
-        (Interval(0, 6.5), {}, "whole number of steps"),
-        ([0, 6], {"step": 0.0}, "step is 0"),
-        ([0, 6], {"step": -1.0}, "step is -1"),
-        ([0, 6], {"clip": Interval(0, 5.5)}, "at least one end of clip"),
-        ([0, 6], {"step": 1e-16}, "longer step"),
-    ],
-)
-def test_labels_and_options_off_the_lattice_are_refused(kind, labels, options, message):
-    assert_error(message, kind, labels, 1.0, **options)
-
-
-@pytest.mark.parametrize("gamma", [0.0, 1.0, -0.1, math.nan])
-def test_a_gamma_that_is_no_share_is_refused(gamma):
-    assert_error("gamma", Staircase, LABELS, 1.0, gamma=gamma)
-
-
-@pytest.mark.parametrize("rise", [0, 7, 2.0, True])
-def test_a_rise_that_is_no_place_on_the_stair_is_refused(rise):
-    assert_error("rise", DiscreteStaircase, LABELS, 1.0, rise=rise)
 
 
 @pytest.mark.parametrize("kind", KINDS)

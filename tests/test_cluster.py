@@ -266,10 +266,23 @@ GOOD = {"threshold": 0.1, "noise_scale": 2.0, "resampling": 0.5}
         ({"bias_correction": 1}, "bias_correction is 1: the label-randomization matrix would be singular"),
         ({"bias_correction": -1}, "bias_correction is -1, expected a probability"),
         ({"bias_correction": "half"}, "bias_correction is of type str"),
+        *[({"k": k}, r"k is .*, expected an integer of at least 2") for k in (1, 0, 2.0, True)],
     ],
 )
 def test_parameters_that_cannot_be_are_refused_by_name(wrong, message):
-    assert_error(message, ClusterRR, 3, **{**GOOD, **wrong})
+    assert_error(message, ClusterRR, **{"k": 3, **GOOD, **wrong})
+    if "k" in wrong:
+        assert_error(message, UniformRR, wrong["k"], 1.0)
+
+
+def test_budgets_and_distributions_that_cannot_be_are_refused():
+    for labels in (0.0, -1.0):
+        split = BudgetSplit(1.0, labels)
+        assert_error("the budget of the labels is", ClusterRR.for_budget, 2, split, threshold=0.5)
+    half, quarter = Fraction(1, 2), Fraction(1, 4)
+    assert_error(r"sums to 0.75, expected exactly 1", LabelRandomization, (quarter, half), half)
+    assert_error(r"entry of the distribution is 1.5", LabelRandomization, (3 * half, -half), half)
+    assert LabelRandomization((Fraction(0), Fraction(1)), half).epsilon == math.inf
 
 
 def test_all_labels_may_be_resampled_when_no_bias_is_removed():
@@ -288,25 +301,6 @@ def test_an_inverse_beyond_floats_is_refused(short):
         _ = LabelRandomization((half, half), 1 - short).inverse
     largest = LabelRandomization((half, half), 1 - Fraction(1, 2**1023)).inverse
     assert np.isfinite(largest).all()
-
-
-@pytest.mark.parametrize("labels", [0.0, -1.0])
-def test_a_budget_that_leaves_nothing_for_the_labels_is_refused_by_name(labels):
-    assert_error("the budget of the labels is", ClusterRR.for_budget, 2, BudgetSplit(1.0, labels), threshold=0.5)
-
-
-def test_distributions_must_be_distributions():
-    with pytest.raises(InvalidInput, match=r"sums to 0.75, expected exactly 1"):
-        LabelRandomization((Fraction(1, 4), Fraction(1, 2)), Fraction(1, 2))
-    with pytest.raises(InvalidInput, match=r"entry of the distribution is 1.5"):
-        LabelRandomization((Fraction(3, 2), Fraction(-1, 2)), Fraction(1, 2))
-    assert LabelRandomization((Fraction(0), Fraction(1)), Fraction(1, 2)).epsilon == math.inf
-
-
-@pytest.mark.parametrize("make", [lambda k: UniformRR(k, 1.0), lambda k: ClusterRR(k, **GOOD)])
-@pytest.mark.parametrize("k", [1, 0, 2.0, True])
-def test_fewer_than_two_labels_are_refused(make, k):
-    assert_error(r"k is .*, expected an integer of at least 2", make, k)
 
 
 INDEX = "expected integers from 0 to 1: use Groups"
@@ -451,7 +445,7 @@ class TestClusterPriors:
         assert worst >= mechanism.split.prior - TOLERANCE
 
     def test_budgets_are_checked(self):
-        assert_error("nothing is left for the labels", ClusterPriorRR, 3, split_at(1.0, 1.0))
+        assert_error("nothing is left for the labels", split_at, 1.0, 1.0)
         assert_error("budget of the priors is 0", ClusterPriorRR, 3, BudgetSplit(0.0, 1.0))
 
 

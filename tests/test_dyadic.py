@@ -19,12 +19,6 @@ def test_scaled_floats_are_integers_without_a_rounding(numbers, more):
     assert all(type(n) is int for n in found)
 
 
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
-def test_no_smaller_power_of_two_would_do(numbers):
-    digits = places(np.array(numbers))
-    assert digits == 0 or any((Fraction(x) * 2 ** (digits - 1)).denominator > 1 for x in numbers)
-
-
 def test_quotients_beyond_floats_are_infinite():
     assert quotient(1, 3) == 1 / 3
     assert quotient(-(10**400), 3) == -math.inf

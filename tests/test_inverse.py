@@ -102,30 +102,14 @@ def bracket():
 
 
 def test_a_bracket_verifies_what_it_is_given(bracket):
-    again = EpsilonBracket(bracket.loss, bracket.low, bracket.mechanism, bracket.excluded)
-    assert again.high == bracket.mechanism.epsilon
-
-
-def test_a_mechanism_that_misses_the_loss_is_no_end(bracket):
-    with pytest.raises(NotCertified, match=r"does not reach a loss of 0\.2$"):
-        EpsilonBracket(0.2, bracket.low, bracket.mechanism, bracket.excluded)
-
-
-def test_a_dual_that_excludes_nothing_is_no_end(bracket):
-    weak = replace(bracket.excluded, dual=Dual(np.zeros(2), np.zeros(2)))
-    for excluded in (weak, replace(bracket.excluded, dual=None), None):
-        with pytest.raises(NotCertified, match=r"nothing proves that a loss of 0\.3 is out of reach"):
-            EpsilonBracket(0.3, bracket.low, bracket.mechanism, excluded)
-
-
-def test_a_proof_at_another_epsilon_is_no_end(bracket):
-    with pytest.raises(NotCertified, match="nothing proves"):
-        EpsilonBracket(0.3, bracket.low + 1e-3, bracket.mechanism, bracket.excluded)
-
-
-def test_the_proof_of_another_problem_is_no_end(bracket):
-    other = solve(unbiased_regression([0, 9], [0.5, 0.5], bracket.low))
-    assert_error("nothing proves", EpsilonBracket, 0.3, bracket.low, bracket.mechanism, other, error=NotCertified)
+    given, low, good = bracket.mechanism, bracket.low, bracket.excluded
+    assert EpsilonBracket(bracket.loss, low, given, good).high == given.epsilon
+    weak, bare = replace(good, dual=Dual(np.zeros(2), np.zeros(2))), replace(good, dual=None)
+    other = solve(unbiased_regression([0, 9], [0.5, 0.5], low))
+    assert_error(r"does not reach a loss of 0\.2$", EpsilonBracket, 0.2, low, given, good, error=NotCertified)
+    for at, excluded in ((low, weak), (low, bare), (low, None), (low + 1e-3, good), (low, other)):
+        nothing = r"nothing proves that a loss of 0\.3 is out of reach"
+        assert_error(nothing, EpsilonBracket, 0.3, at, given, excluded, error=NotCertified)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from asserting import assert_error
 
 import optrand
 from optrand import Interval, Mechanism, Problem, certify
-from optrand.errors import Infeasible, NotCertified
+from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.model._problem import regression, unbiased_range
 from optrand.model._table import Table
 from optrand.solvers import WorstPrior, design
@@ -211,28 +211,21 @@ def test_wrong_priors_multipliers_and_tables_are_not_believed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "message", "error"),
     [
-        ({"outputs": [0.0, 7.0, 30.0]}, "not a grid"),
-        ({"bias_penalty": 0.0}, "bias_penalty is 0"),
-        ({"bias_penalty": -1.0}, "bias_penalty"),
-        ({"labels": [1.0, 1.0]}, "labels repeats"),
-        ({"epsilon": 0.0}, "epsilon"),
-        ({"epsilon": math.nan}, "epsilon"),
+        ({"outputs": [0.0, 7.0, 30.0]}, "not a grid", InvalidInput),
+        ({"bias_penalty": 0.0}, "bias_penalty is 0", InvalidInput),
+        ({"bias_penalty": -1.0}, "bias_penalty", InvalidInput),
+        ({"labels": [1.0, 1.0]}, "labels repeats", InvalidInput),
+        ({"epsilon": 0.0}, "epsilon", InvalidInput),
+        ({"epsilon": math.nan}, "epsilon", InvalidInput),
+        ({"outputs": Interval(0, 7)}, "would do", Infeasible),
+        ({"epsilon": 20.0}, ".", NotCertified),
+        ({"epsilon": 40.0}, ".", NotCertified),
     ],
 )
-def test_bad_arguments(arguments, message: str) -> None:
-    assert_error(message, minimax, **{"labels": UNEVEN, "epsilon": 1.0, **arguments})
-
-
-def test_an_interval_without_unbiased_randomizers_names_one_that_has() -> None:
-    assert_error("would do", minimax, UNEVEN, 1.0, outputs=Interval(0, 7), error=Infeasible)
-
-
-@pytest.mark.parametrize("epsilon", [20.0, 40.0])
-def test_a_huge_epsilon_fails_honestly(epsilon: float) -> None:
-    with pytest.raises(NotCertified):
-        minimax(UNEVEN, epsilon)
+def test_bad_arguments_are_refused_and_a_huge_epsilon_fails_honestly(arguments, message: str, error: type) -> None:
+    assert_error(message, minimax, **{"labels": UNEVEN, "epsilon": 1.0, **arguments}, error=error)
 
 
 def test_only_squared_loss() -> None:

@@ -234,24 +234,18 @@ def test_copies_stay_in_their_cluster():
 
 
 @pytest.mark.parametrize(
-    ("flip", "rate", "message"),
+    ("message", "call"),
     [
-        (1.5, 0.5, "flip is 1.5, expected a probability from 0 to 1"),
-        (-0.1, 0.5, "flip is -0.1"),
-        (0.5, 2, "rate is 2"),
-        (math.nan, 0.5, "flip is nan"),
-        (0.1, "all", "rate is of type str"),
+        ("flip is 1.5, expected a probability from 0 to 1", lambda _: PeerToPeer(1.5, 0.5)),
+        ("flip is -0.1", lambda _: PeerToPeer(-0.1, 0.5)),
+        ("rate is 2", lambda _: PeerToPeer(0.5, 2)),
+        ("flip is nan", lambda _: PeerToPeer(math.nan, 0.5)),
+        ("rate is of type str", lambda _: PeerToPeer(0.1, "all")),
+        *[("delta is", lambda peers, delta=delta: peers.at_delta(delta, 10)) for delta in (0.0, 1e-30, 1.0, -1.0)],
+        ("delta is 0", lambda peers: lemma9(peers, 0.0, 10)),
+        *[("size of a cluster is", lambda peers, size=size: peers.delta(1.0, size)) for size in (0, 2.5)],
+        ("expected one label and one group", lambda peers: peers.release([0, 1, 1], Groups.of_ids([0, 0]))),
     ],
 )
-def test_probabilities_are_checked(flip, rate, message):
-    assert_error(message, PeerToPeer, flip, rate)
-
-
-def test_other_arguments_are_checked():
-    mechanism = PeerToPeer(0.1, 0.5)
-    for delta in (0.0, 1e-30, 1.0, -1.0):
-        assert_error("delta is", mechanism.at_delta, delta, 10)
-    assert_error("delta is 0", lemma9, mechanism, 0.0, 10)
-    for size in (0, 2.5):
-        assert_error("size of a cluster is", mechanism.delta, 1.0, size)
-    assert_error("expected one label and one group", mechanism.release, [0, 1, 1], Groups.of_ids([0, 0]))
+def test_arguments_without_meaning_are_refused(message, call):
+    assert_error(message, call, PeerToPeer(0.1, 0.5))

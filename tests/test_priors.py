@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optrand.base._validation import check_prior
-from optrand.errors import InvalidInput
 from optrand.sampling import _priors
 from optrand.sampling._discrete_noise import discrete_laplace
 from optrand.sampling._entropy import SeededEntropy, SystemEntropy
@@ -47,13 +46,20 @@ def test_ten_thousand_labels_with_system_entropy():
 
 
 @pytest.mark.parametrize(
-    "counts",
-    [[], [1.0, 2.0], [[1, 2]], [True, False], ["1"], [1, -1]],
-    ids=["empty", "float", "2d", "bool", "text", "-"],
+    ("words", "call", "arguments"),
+    [
+        *[
+            (".", private_histogram, (counts, 1.0))
+            for counts in ([], [1.0, 2.0], [[1, 2]], [True, False], ["1"], [1, -1])
+        ],
+        *[(".", split_at, (1.0, part)) for part in (1.0, 2.0, 0.0, -0.1, math.nan, True, "0.1")],
+        ("at least one of each", split_budget, (1.0, 0, 5)),
+        ("at least one of each", split_budget, (1.0, 5, 0)),
+        (r"0 row\(s\)", smoothed_prior, (EstimatedPrior((1, 2), 1.0), 0)),
+    ],
 )
-def test_counts_other_than_natural_numbers_are_refused(counts):
-    with pytest.raises(InvalidInput):
-        private_histogram(counts, 1.0)
+def test_counts_and_budgets_without_meaning_are_refused(words, call, arguments):
+    assert_error(words, call, *arguments)
 
 
 def test_a_prior_is_clipped_and_normalised():
@@ -92,17 +98,6 @@ def test_the_two_parts_never_exceed_the_whole(epsilon, k, n):
     # And nothing worth having is lost: the next float up for the labels would be too much.
     assert written(split.prior) + written(math.nextafter(split.labels, math.inf)) > written(epsilon)
     assert 0 < split.prior <= PRIOR_SHARE * epsilon < split.labels
-
-
-@pytest.mark.parametrize("part", [1.0, 2.0, 0.0, -0.1, math.nan, True, "0.1"])
-def test_a_part_that_leaves_nothing_is_refused(part):
-    with pytest.raises(InvalidInput):
-        split_at(1.0, part)
-
-
-@pytest.mark.parametrize(("k", "n"), [(0, 5), (5, 0)])
-def test_a_split_needs_labels_and_rows(k, n):
-    assert_error("at least one of each", split_budget, 1.0, k, n)
 
 
 # A prior without zeros
@@ -182,7 +177,3 @@ def test_it_is_nearer_to_the_truth_than_clipping_where_most_labels_are_empty():
     clipped = np.mean([((one.probabilities - shares) ** 2).sum() for one in estimates])
     smoothed = np.mean([((smoothed_prior(one, 1_000) - shares) ** 2).sum() for one in estimates])
     assert smoothed < 0.5 * clipped
-
-
-def test_a_table_without_rows_is_refused():
-    assert_error(r"0 row\(s\)", smoothed_prior, EstimatedPrior((1, 2), 1.0), 0)

@@ -123,35 +123,26 @@ def test_rounding_moves_weight_and_keeps_the_mean(knots, seed):
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "knots", "message"),
     [
-        *[([1.0, cell], "at least one value does not lie between 0 and 5") for cell in (math.nan, math.inf, -0.01)],
-        (["1"], "type str_"),
-        ([True], "type bool"),
-        ([None], "type object"),
-        (np.array([1j]), "type complex"),
-        ([2**53 + 1], r"at least one value is an integer beyond 2\*\*53"),
+        *[([1.0, x], [0, 5], "at least one value does not lie between 0 and 5") for x in (math.nan, math.inf, -0.01)],
+        (["1"], [0, 5], "type str_"),
+        ([True], [0, 5], "type bool"),
+        ([None], [0, 5], "type object"),
+        (np.array([1j]), [0, 5], "type complex"),
+        ([2**53 + 1], [0, 5], r"at least one value is an integer beyond 2\*\*53"),
+        ([0.5], [1], "one knot"),
+        ([0.5], [], "empty"),
+        ([0.5], [0, 0, 1], "repeats"),
+        ([0.5], [1, 0], "increase"),
+        ([0.5], [0, math.nan], "NaN"),
+        ([0.5], [[0, 1]], "dimensions"),
+        ([0.5], [False, True], "numbers"),
+        ([0.5], ["0", "1"], "numbers"),
     ],
 )
-def test_values_that_are_no_numbers_are_refused(values, message):
-    assert_error(message, unbiased_rounding, values, [0, 5])
-
-
-@pytest.mark.parametrize(
-    ("knots", "message"),
-    [
-        ([1], "one knot"),
-        ([], "empty"),
-        ([0, 0, 1], "repeats"),
-        ([1, 0], "increase"),
-        ([0, math.nan], "NaN"),
-        ([[0, 1]], "dimensions"),
-        ([False, True], "numbers"),
-        (["0", "1"], "numbers"),
-    ],
-)
-def test_knots_without_meaning_are_refused(knots, message):
-    assert_error(message, unbiased_rounding, [0.5], knots)
+def test_values_and_knots_without_meaning_are_refused(values, knots, message):
+    assert_error(message, unbiased_rounding, values, knots)
 
 
 def test_a_source_that_breaks_its_promise_is_refused():

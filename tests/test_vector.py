@@ -319,25 +319,23 @@ def test_values_that_are_no_classes_are_refused_and_never_repeated(randomizer, v
         assert all(told not in str(caught.value) for told in ("47", "4.7", "nan", "inf", "184467"))
 
 
-@pytest.mark.parametrize("values", [["3"], [True], [3 + 0j], [None]], ids=str)
-def test_values_of_other_types_are_refused(values):
-    for randomizer in (UnaryBits(10, 1.0), Alibi(10, 1.0)):
-        assert_error("values are of type", randomizer.sample, values)
+BITS, NOISE = UnaryBits(10, 1.0), Alibi(3, 1.0)
 
 
-def test_vectors_that_cannot_be_a_release_are_refused():
-    bits = UnaryBits(10, 1.0)
-    for packed in (np.zeros((2, 3), dtype=np.uint8), np.zeros((2, 2)), np.uint8(3)):
-        assert_error("expected uint8 and 2 octet", bits.unpack, packed)
-    for given_bits in (np.zeros((2, 9), dtype=np.uint8), np.zeros((2, 10)), 1):
-        assert_error("expected integers and 10", bits.debias, given_bits)
-    for entry in (2, -1):
-        assert_error("other than 0 and 1", bits.debias, np.full((1, 10), entry))
-    for packed in (np.zeros((0, 2), dtype=np.uint8), np.zeros(2, dtype=np.uint8)):
-        assert_error("at least one row", bits.frequencies, packed)
-
-
-def test_noisy_vectors_of_another_shape_or_type_are_refused():
-    assert_error("expected numbers and 3 along the last axis", Alibi(3, 1.0).soft_labels, [0.0, 1.0])
-    assert_error("hold NaN", Alibi(3, 1.0).soft_labels, [0.0, 1.0, math.nan])
-    assert_error("noisy vectors are of type <U1", Alibi(3, 1.0).soft_labels, ["a", "b", "c"])
+@pytest.mark.parametrize(
+    ("call", "given", "words"),
+    [
+        *[(BITS.sample, values, "values are of type") for values in (["3"], [True], [3 + 0j], [None])],
+        *[(NOISE.sample, values, "values are of type") for values in (["3"], [True], [3 + 0j], [None])],
+        *[(BITS.unpack, packed, "expected uint8 and 2 octet") for packed in (np.zeros((2, 3), "u1"), np.zeros((2, 2)))],
+        (BITS.unpack, np.uint8(3), "expected uint8 and 2 octet"),
+        *[(BITS.debias, bits, "expected integers and 10") for bits in (np.zeros((2, 9), "u1"), np.zeros((2, 10)), 1)],
+        *[(BITS.debias, np.full((1, 10), entry), "other than 0 and 1") for entry in (2, -1)],
+        *[(BITS.frequencies, np.zeros(shape, "u1"), "at least one row") for shape in ((0, 2), 2)],
+        (NOISE.soft_labels, [0.0, 1.0], "expected numbers and 3 along the last axis"),
+        (NOISE.soft_labels, [0.0, 1.0, math.nan], "hold NaN"),
+        (NOISE.soft_labels, ["a", "b", "c"], "noisy vectors are of type <U1"),
+    ],
+)
+def test_values_and_vectors_of_another_shape_or_type_are_refused(call, given, words):
+    assert_error(words, call, given)
