@@ -236,6 +236,11 @@ def test_the_realised_epsilon_is_within_the_budget(epsilon):
     assert (1 - 1e-9) * epsilon < record.realised_epsilon <= record.epsilon == epsilon
 
 
+def test_a_single_label_has_a_loss_and_an_epsilon_of_zero_without_a_sign():
+    record = randomized([2.0, 2.0], labels=[2.0]).record
+    assert math.copysign(1.0, record.realised_epsilon) == math.copysign(1.0, record.noisy_label_loss) == 1.0
+
+
 def test_missing_labels():
     given = np.ma.array(NUMBERS, mask=[0, 1, 0, 0, 0, 0, 1, 0])
     assert_error("missing", randomized, given, labels=range(4))

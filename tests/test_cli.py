@@ -488,6 +488,18 @@ def test_booleans_of_parquet_have_either_spelling(labels):
     assert [one["share"] for one in told["histogram"]] == pytest.approx([1 / 3, 2 / 3], abs=1e-9)
 
 
+def test_an_input_that_is_not_there_is_wrong_input_whatever_the_target(here):
+    (here / "out.csv").write_text("kept")
+    randomized("--force", source="none.csv", code=WRONG_INPUT)
+    assert (here / "out.csv").read_text() == "kept"
+
+
+def test_a_column_may_be_named_in_another_encoding(here):
+    (here / "in.csv").write_bytes(b"a,\xff\n1,2\n2,1\n")
+    randomized(column="\udcff", code=0)
+    assert (here / "out.csv").read_bytes().startswith(b"a,\xff\n1,")
+
+
 def test_numbers_with_a_leading_zero_are_names(here):
     (here / "in.csv").write_text("y\n" + "01234\n90210\n" * 20)
     result = randomized(labels="01234,90210", epsilon="30", code=0)

@@ -254,9 +254,6 @@ class TestAverage:
         assert coverage([holds(e.table_interval(0.95), y) for e, y in zip(found, truths, strict=True)]) == band
         assert coverage([holds(e.interval(0.95), 0.5) for e in found]) == band
 
-    def test_a_function_of_another_length_is_refused(self, three):
-        assert_error(r"function has shape \(2,\)", estimate.average, three.outputs, three, [1, 2])
-
 
 class TestHistogram:
     def test_errors_are_those_that_occur(self, weeks):
@@ -355,34 +352,35 @@ class TestBadInput:
         assert "1234" not in str(caught.value)
         assert_error("32-bit", estimate.mean, three.outputs.astype(np.float32), three)
 
-    @pytest.mark.parametrize("released", [[], "first"])
-    def test_too_few_values(self, three, released):
-        given_ = three.outputs[:1] if released == "first" else released
-        assert_error("at least two", estimate.histogram, given_, three)
-
-    def test_types(self, three):
-        assert_error("expected a Mechanism", estimate.mean, [0, 1], three.randomizer)
-        assert_error("expected a Mechanism", estimate.loss_weights, three.randomizer)
-        assert_error("expected numbers", estimate.mean, ["a", "b"], three)
-
-    @pytest.mark.parametrize("confidence", [0.0, 1.0, 95, -0.1])
-    def test_confidence(self, three, confidence):
-        found = estimate.mean(three.outputs, three)
-        assert_error("between 0 and 1", found.interval, confidence)
-
-    def test_functions(self, three):
-        for functions, message in (
-            ([1.0, 2.0], "shape"),
-            ([1, 2, math.inf], "infinite"),
-            (np.ones((3, 1, 1)), "shape"),
-        ):
-            assert_error(message, estimate.unbiased_values, three, functions)
-        for size in (1e200, 1e308):
-            with pytest.raises(InvalidInput, match="the numbers of the function reach beyond 1e"):
-                estimate.average(three.outputs, three, [size, 0.0, -size])
-        coin = optrand.rr([0, 1], 1e-6)
-        assert_error("unbiased values of the function reach beyond 1e", estimate.average, [0, 1], coin, [0.0, 1e149])
-        assert_error("prior has 2 entries for 3 labels", estimate.unbiased_values, three, [1, 2, 3], prior=[0.5, 0.5])
+    @pytest.mark.parametrize(
+        ("words", "call"),
+        [
+            ("at least two", lambda three: estimate.histogram([], three)),
+            ("at least two", lambda three: estimate.histogram(three.outputs[:1], three)),
+            ("expected a Mechanism", lambda three: estimate.mean([0, 1], three.randomizer)),
+            ("expected a Mechanism", lambda three: estimate.loss_weights(three.randomizer)),
+            ("expected numbers", lambda three: estimate.mean(["a", "b"], three)),
+            ("shape", lambda three: estimate.unbiased_values(three, [1.0, 2.0])),
+            ("infinite", lambda three: estimate.unbiased_values(three, [1, 2, math.inf])),
+            ("shape", lambda three: estimate.unbiased_values(three, np.ones((3, 1, 1)))),
+            (r"function has shape \(2,\)", lambda three: estimate.average(three.outputs, three, [1, 2])),
+            *[
+                ("numbers of the function reach beyond 1e", lambda x, s=s: estimate.average(x.outputs, x, [s, 0.0, -s]))
+                for s in (1e200, 1e308)
+            ],
+            (
+                "unbiased values of the function reach beyond 1e",
+                lambda _: estimate.average([0, 1], optrand.rr([0, 1], 1e-6), [0.0, 1e149]),
+            ),
+            ("prior has 2 entries for 3", lambda three: estimate.unbiased_values(three, [1, 2, 3], prior=[0.5, 0.5])),
+            *[
+                ("between 0 and 1", lambda x, share=share: estimate.mean(x.outputs, x).interval(share))
+                for share in (0.0, 1.0, 95, -0.1)
+            ],
+        ],
+    )
+    def test_arguments_without_meaning(self, three, words, call):
+        assert_error(words, call, three)
 
     @pytest.mark.parametrize(
         ("released", "kept", "message"),

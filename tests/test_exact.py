@@ -19,6 +19,8 @@ from optrand.base._arithmetic import (
     log_bracket,
     places,
     privacy_ratio,
+    quotient,
+    scale_to_integers,
 )
 
 BITS = 2000
@@ -147,6 +149,7 @@ def test_log_above_is_the_least_float_above_that_is_so_as_a_decimal_too(x):
 @example(Fraction(-1, 10**400))
 @example(Fraction(0.1))
 def test_floats_on_either_side(x):
+    assert math.copysign(1.0, float_above(Fraction(0))) == 1.0
     # That above is the mirror of that below.
     for number, below in ((x, float_below(x)), (-x, -float_above(x))):
         if math.isfinite(below):
@@ -166,3 +169,20 @@ def test_the_scale_of_places_is_the_least_that_makes_integers(numbers):
     assert scale & (scale - 1) == 0
     assert all((Fraction(x) * scale).denominator == 1 for x in numbers)
     assert scale == 1 or any((Fraction(x) * scale / 2).denominator == 2 for x in numbers)
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)), st.integers(0, 70))
+@example([5e-324, -1.7e308, 0.0, -0.0, 2.0**53 - 1, 0.1, 2.2250738585072014e-308], 0)
+def test_scaled_floats_are_integers_without_a_rounding(numbers, more):
+    digits = places(np.array(numbers)) + more
+    found = scale_to_integers(np.array(numbers), digits)
+    assert [Fraction(n, 2**digits) for n in found] == [Fraction(x) for x in numbers]
+    assert all(type(n) is int for n in found)
+
+
+def test_quotients_beyond_floats_are_infinite():
+    assert quotient(1, 3) == 1 / 3
+    assert quotient(-(10**400), 3) == -math.inf
+    assert quotient(10**400, 3) == math.inf
+    assert quotient(-(10**400), -3) == math.inf
+    assert quotient(1, 10**400) == 0.0

@@ -79,21 +79,25 @@ def test_what_rounding_adds_and_the_prior_of_the_knots_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "ends", "message"),
+    ("call", "message"),
     [
-        (([],), {}, "values is empty"),
-        (([math.nan, 1],), {}, "NaN"),
-        (([1e200, 0],), {}, "rescale"),
-        (([0, 1], [1]), {}, "1 weights for 2 values"),
-        (([0, 1], [-1, 2]), {}, "at least 0"),
-        (([0, 1], [0, 0]), {}, "above 0"),
-        (([3],), {}, "two ends"),
-        (([0, 1],), {"low": math.inf}, "low is inf"),
-        (([0, 1],), {"high": True}, "high is of type bool"),
+        (lambda: ContinuousPrior([]), "values is empty"),
+        (lambda: ContinuousPrior([math.nan, 1]), "NaN"),
+        (lambda: ContinuousPrior([1e200, 0]), "rescale"),
+        (lambda: ContinuousPrior([0, 1], [1]), "1 weights for 2 values"),
+        (lambda: ContinuousPrior([0, 1], [-1, 2]), "at least 0"),
+        (lambda: ContinuousPrior([0, 1], [0, 0]), "above 0"),
+        (lambda: ContinuousPrior([3]), "two ends"),
+        (lambda: ContinuousPrior([0, 1], low=math.inf), "low is inf"),
+        (lambda: ContinuousPrior([0, 1], high=True), "high is of type bool"),
+        (lambda: Knots(ContinuousPrior([0, 1, 2]), [0, 1]), "from 0 to 1, expected the ends"),
+        *[(lambda n=n: place_knots(ContinuousPrior([0, 1, 2]), n), f"is {n}") for n in (1, 2.0, True)],
+        *[(lambda x=x: mesh_size([0, 1], 1.0, **x), ".") for x in ({"tolerance": 0.0}, {"tolerance": 1e-300})],
+        (lambda: mesh_size([0, 1], 1.0, tolerance=1.0, lipschitz=-1.0), "."),
     ],
 )
-def test_a_prior_without_meaning_is_refused(arguments, ends, message):
-    assert_error(message, ContinuousPrior, *arguments, **ends)
+def test_priors_knots_and_meshes_without_meaning_are_refused(call, message):
+    assert_error(message, call)
 
 
 def test_a_value_outside_the_interval_is_counted_not_repeated():
@@ -101,13 +105,6 @@ def test_a_value_outside_the_interval_is_counted_not_repeated():
         ContinuousPrior([0.123456, 2, 3.654321], low=1, high=3)
     assert "123456" not in str(caught.value)
     assert "654321" not in str(caught.value)
-
-
-def test_knots_must_span_the_interval():
-    prior = ContinuousPrior([0, 1, 2])
-    assert_error("from 0 to 1, expected the ends", Knots, prior, [0, 1])
-    for n, message in [(1, "is 1"), (2.0, "is 2.0"), (True, "is True")]:
-        assert_error(message, place_knots, prior, n)
 
 
 def test_lattices_are_of_decimals():
@@ -218,19 +215,18 @@ def test_what_cannot_be_met_is_said():
     assert_error("lattice", adaptive_outputs, boxed, tolerance=1e-3, step=4, error=Infeasible)
 
 
-@pytest.mark.parametrize("tolerance", [0, -1, math.nan, True, "0.1", 1e-17])
-def test_a_tolerance_without_meaning_is_refused(tolerance):
-    problem = unbiased_regression([0, 1, 2], [0.2, 0.3, 0.5], 1.0)
-    assert_error("tolerance", adaptive_outputs, problem, tolerance=tolerance, error=(InvalidInput, NotCertified))
-
-
-def test_problems_of_another_kind_are_refused():
-    for wrong in ({}, {"tolerance": 0.1, "n": 3}):
-        assert_error("either tolerance= or n=", adaptive_outputs, unbiased_regression([0, 1], [0.5, 0.5], 1.0), **wrong)
-    assert_error("grid already", adaptive_outputs, regression([0, 1], [0.5, 0.5], 1.0, outputs=[0, 1]), tolerance=0.1)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        *[({"tolerance": tolerance}, "tolerance") for tolerance in (0, -1, math.nan, True, "0.1", 1e-17)],
+        *[(options, "either tolerance= or n=") for options in ({}, {"tolerance": 0.1, "n": 3})],
+        *[({"tolerance": 0.1, "step": step}, "step") for step in (0, -1, math.inf, "1")],
+    ],
+)
+def test_options_without_meaning_are_refused(options, message):
     problem = unbiased_regression([0, 1], [0.5, 0.5], 1.0)
-    for step in (0, -1, math.inf, "1"):
-        assert_error("step", adaptive_outputs, problem, tolerance=0.1, step=step)
+    assert_error(message, adaptive_outputs, problem, **options, error=(InvalidInput, NotCertified))
+    assert_error("grid already", adaptive_outputs, regression([0, 1], [0.5, 0.5], 1.0, outputs=[0, 1]), tolerance=0.1)
 
 
 @pytest.mark.parametrize("loss", [absolute, poisson_log])
@@ -272,14 +268,8 @@ def test_a_mesh_of_the_stated_size_keeps_the_tolerance(epsilon, tolerance):
     assert on_grid.lower - between.upper <= tolerance
     spacing = (grid.high - grid.low) / (n - 1)
     assert spacing**2 / 8 <= tolerance < 1.5 * (spacing * (n - 1) / (n - 2)) ** 2 / 8
-    assert mesh_size(labels, epsilon, tolerance, lipschitz=2.0) == math.ceil((grid.high - grid.low) * 2 / tolerance) + 1
-
-
-def test_a_mesh_without_meaning_is_refused():
-    for wrong in ({"tolerance": 0.0}, {"tolerance": 1.0, "lipschitz": -1.0}, {"tolerance": 1e-300}):
-        with pytest.raises(InvalidInput):
-            mesh_size([0, 1], 1.0, **wrong)
     assert mesh_size([3.0], 1.0, 1e-9) == 2
+    assert mesh_size(labels, epsilon, tolerance, lipschitz=2.0) == math.ceil((grid.high - grid.low) * 2 / tolerance) + 1
 
 
 @pytest.mark.parametrize("epsilon", [1e-5, 1e-6])

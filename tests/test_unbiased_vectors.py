@@ -184,19 +184,20 @@ def test_symbols_that_cost_nothing_are_used_first():
 
 
 @pytest.mark.parametrize(
-    ("matrix", "prior", "error", "words"),
+    ("matrix", "prior", "words"),
     [
-        ([[0.5, 0.5], [0.5, 0.5]], [0.5, 0.5], errors.Infeasible, "linearly dependent"),
-        ([[1.0], [1.0]], [0.5, 0.5], errors.Infeasible, "linearly dependent"),
-        ([[0.5, 0.6], [0.5, 0.5]], [0.5, 0.5], errors.InvalidInput, "do not sum to 1"),
-        ([[1.5, -0.5], [0.5, 0.5]], [0.5, 0.5], errors.InvalidInput, "negative"),
-        ([[math.nan, 1.0], [0.5, 0.5]], [0.5, 0.5], errors.InvalidInput, "NaN"),
-        ([[1.0, 0.0]], [0.5, 0.5], errors.InvalidInput, "a row for each"),
-        ([["a", "b"], ["c", "d"]], [0.5, 0.5], errors.InvalidInput, "numbers"),
-        ([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.6], errors.InvalidInput, "prior sums"),
+        ([[0.5, 0.5], [0.5, 0.5]], [0.5, 0.5], "linearly dependent"),
+        ([[1.0], [1.0]], [0.5, 0.5], "linearly dependent"),
+        ([[0.5, 0.6], [0.5, 0.5]], [0.5, 0.5], "do not sum to 1"),
+        ([[1.5, -0.5], [0.5, 0.5]], [0.5, 0.5], "negative"),
+        ([[math.nan, 1.0], [0.5, 0.5]], [0.5, 0.5], "NaN"),
+        ([[1.0, 0.0]], [0.5, 0.5], "a row for each"),
+        ([["a", "b"], ["c", "d"]], [0.5, 0.5], "numbers"),
+        ([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.6], "prior sums"),
     ],
 )
-def test_channels_without_an_unbiased_decoder_are_refused(matrix, prior, error, words):
+def test_channels_without_an_unbiased_decoder_are_refused(matrix, prior, words):
+    error = errors.Infeasible if "dependent" in words else errors.InvalidInput
     assert_error(words, best_decoder, matrix, prior, error=error)
 
 
