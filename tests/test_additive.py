@@ -200,8 +200,7 @@ def test_the_best_gamma_is_the_one_that_is_printed_and_the_least(epsilon):
 def test_the_best_rise_is_the_least_of_all(epsilon, length):
     variances = [DiscreteStaircase([0, length], epsilon, rise=r).noise.variance for r in range(1, length + 1)]
     chosen = DiscreteStaircase([0, length], epsilon)
-    assert chosen.rise == best_rise(epsilon, length)
-    assert chosen.noise.variance == min(variances)
+    assert (chosen.rise, chosen.noise.variance) == (best_rise(epsilon, length), min(variances))
     assert chosen.noise.variance <= DiscreteLaplace([0, length], epsilon).noise.variance * (1 + 1e-14)
 
 

@@ -358,14 +358,9 @@ def test_what_exports_arrow_comes_back_as_an_arrow_table():
 @pytest.mark.parametrize(
     "given",
     [
-        range(4),
-        pd.Index([0, 1, 2, 3]),
-        pd.array([0, 1, 2, 3]),
-        np.arange(4, dtype=">i4"),
-        np.arange(4, dtype=">f4"),
-        pd.Series([0, 1, 0, 2], dtype=pd.SparseDtype("int64", 0)),
-        pa.array(np.arange(4, dtype=np.float16)),
-        pa.array([0, 1, 2, 3]).dictionary_encode(),
+        *[range(4), pd.Index([0, 1, 2, 3]), pd.array([0, 1, 2, 3]), np.arange(4, dtype=">i4")],
+        *[np.arange(4, dtype=">f4"), pd.Series([0, 1, 0, 2], dtype=pd.SparseDtype("int64", 0))],
+        *[pa.array(np.arange(4, dtype=np.float16)), pa.array([0, 1, 2, 3]).dictionary_encode()],
         pc.run_end_encode(pa.array([0, 1, 1, 3])),
     ],
     ids=lambda given: f"{type(given).__name__} {getattr(given, 'dtype', '')}",
@@ -418,8 +413,7 @@ def test_categories_are_the_declared_labels(categories, ordered, found):
 def test_a_categorical_of_numbers_is_released_as_floats():
     given = pd.DataFrame({"y": pd.Series([0, None, 2, 3], dtype="category")})
     noisy, record = randomized(given, column="y", labels=range(4), nulls="pass")
-    assert noisy["y"].dtype == np.float64
-    assert noisy["y"].isna().tolist() == [False, True, False, False]
+    assert (noisy["y"].dtype, noisy["y"].isna().tolist()) == (np.float64, [False, True, False, False])
     assert set(noisy["y"].dropna()) <= set(record.mechanism.outputs)
     classes = randomized(given["y"], labels=range(4), task="classification", nulls="pass").table
     assert classes.cat.categories.tolist() == [0, 1, 2, 3]
@@ -508,8 +502,7 @@ def test_records_of_a_frame_are_saved_and_loaded(tmp_path):
     noisy, record = randomized(frame, 30.0, column=["a", "b"], labels={"a": [0, 1], "b": ["x", "y"]}, groups="g")
     record.save(tmp_path / "frame.release.json")
     loaded = load_release(tmp_path / "frame.release.json")
-    assert loaded == record
-    assert loaded.epsilon == 60.0
+    assert (loaded, loaded.epsilon) == (record, 60.0)
     found = optrand.estimate.histogram(noisy["b"], loaded["b"], groups=noisy)
     assert found.shares == pytest.approx([0.5, 0.5], abs=1e-6)
 

@@ -64,8 +64,7 @@ def test_mechanisms_of_ours_pass_and_are_optimal() -> None:
     shares = [[Fraction(w, mechanism.total) for w in row] for row in mechanism.weights.tolist()]
     found = audit(shares, 1.0, labels=labels, outputs=mechanism.outputs, prior=prior)
     assert found.private
-    assert found.epsilon == mechanism.realised_epsilon
-    assert found.biases == mechanism.exact_biases
+    assert (found.epsilon, found.biases) == (mechanism.realised_epsilon, mechanism.exact_biases)
     assert found.comparison is not None
     assert found.comparison.kind == "unbiased"
     assert found.comparison.value == sum(map(np.multiply, map(Fraction, PRIOR), mechanism.table.losses()))
@@ -92,8 +91,7 @@ def test_floats_of_more_digits_are_not_rounded() -> None:
     table[0] += np.array([-1, 1]) * np.longdouble(2) ** -63
     if table[0, 0] == 1:
         pytest.skip("long doubles are doubles here")
-    assert audit(table, 1.0).table.weights[0, 0] == 2**63 - 1
-    assert audit(table, 1.0).epsilon == math.inf
+    assert (audit(table, 1.0).table.weights[0, 0], audit(table, 1.0).epsilon) == (2**63 - 1, math.inf)
 
 
 def test_rows_that_do_not_sum_to_one_are_said_and_normalised() -> None:
@@ -202,8 +200,7 @@ def test_clipping_at_private_extremes() -> None:
         for step, p in zip(range(-2, 3), noise, strict=True):
             private[y, min(max(y + step, -y), 2 + y) + 2] += p
     found = audit(private, 5.0, labels=labels, outputs=outputs)
-    assert found.epsilon == math.inf
-    assert found.worst.smallest == 0
+    assert (found.epsilon, found.worst.smallest) == (math.inf, 0)
     public = np.zeros((3, 3))
     for y in labels:
         for step, p in zip(range(-2, 3), noise, strict=True):
@@ -260,8 +257,7 @@ def test_what_is_reported_of_pairs_is_that_of_the_whole() -> None:
     found = audit([[Fraction(w, total) for w in row] for row in weights.tolist()], 1.0)
     assert found.pair_epsilons.max() == found.epsilon == found.normalised_epsilon
     assert found.delta(0.5) == float_above(mechanism.table.excess(exp_bracket(0.5)[0]))
-    assert found.delta(1.0) == 0.0
-    assert found.maximal_leakage == log_above(mechanism.table.leakage)
+    assert (found.delta(1.0), found.maximal_leakage) == (0.0, log_above(mechanism.table.leakage))
     scaled = audit([[int(w) * (y + 1) for w in row] for y, row in enumerate(weights.tolist())], 1.0)
     assert scaled.pair_epsilons.tolist() == found.pair_epsilons.tolist()
     assert (scaled.delta(0.5), scaled.guess) == (found.delta(0.5), found.guess)
@@ -286,10 +282,8 @@ def test_a_file_is_audited(tmp_path) -> None:
     done = run(table, "--epsilon", "1.1", "--prior", prior, "--json", code=0)
     answer = json.loads(done.stdout)
     assert answer["private"] is True
-    assert answer["epsilon"] == math.log(3)
-    assert answer["largest_bias"] == 0.25
-    assert answer["worst"]["probabilities"] == [0.75, 0.25]
-    assert answer["optimum"]["kind"] == "biased"
+    assert (answer["epsilon"], answer["largest_bias"]) == (math.log(3), 0.25)
+    assert (answer["worst"]["probabilities"], answer["optimum"]["kind"]) == ([0.75, 0.25], "biased")
     assert answer["pair_epsilons"] == [[0.0, math.log(3)], [math.log(3), 0.0]]
     assert answer["delta_at_stated_epsilon"] == 0.0
     assert answer["maximal_leakage"] == pytest.approx(math.log(1.5), rel=1e-15)
@@ -355,8 +349,7 @@ def test_names_are_read_as_writers_of_tables_write_them(tmp_path, text: str, lab
     path = tmp_path / "table.csv"
     path.write_text(text)
     sheet = read_sheet(path)
-    assert sheet.labels == labels
-    assert sheet.outputs == (None if outputs is None else tuple(outputs))
+    assert (sheet.labels, sheet.outputs) == (labels, None if outputs is None else tuple(outputs))
     width = 3 if outputs is None else len(outputs)
     assert [len(row) for row in sheet.entries] == [width, width]
 

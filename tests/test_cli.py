@@ -105,8 +105,7 @@ def facts(result):
 def test_randomize_prints_its_summary_and_leaves_two_files(here):
     result = randomized(code=0)
     told = facts(result)
-    assert told["rows"] == "200"
-    assert told["labels"] == "3 declared"
+    assert (told["rows"], told["labels"]) == ("200", "3 declared")
     assert told["total epsilon"] == "1.0: prior 0.05, labels 0.95"
     assert told["prior"] == "estimated privately"
     mechanism = load_release("out.csv.release.json").mechanism

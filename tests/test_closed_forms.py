@@ -281,15 +281,8 @@ def test_a_batch_refuses_labels_that_do_not_fit_and_repeats_none(labels: list[ob
 @pytest.mark.parametrize(
     "priors",
     [
-        [0.5, 0.5],
-        [[]],
-        np.empty((0, 3)),
-        [["0.5", "0.5"]],
-        [[0.5, 0.5], [0.5, 0.4]],
-        [[0.5, 0.5], [1.5, -0.5]],
-        [[0.5, 0.5], [math.nan, 1.0]],
-        [[0.5, 0.5], [math.inf, -math.inf]],
-        [[0.5, 0.5], [1.0, 5e-324]],
+        *[[0.5, 0.5], [[]], np.empty((0, 3)), [["0.5", "0.5"]], [[0.5, 0.5], [0.5, 0.4]], [[0.5, 0.5], [1.5, -0.5]]],
+        *[[[0.5, 0.5], [math.nan, 1.0]], [[0.5, 0.5], [math.inf, -math.inf]], [[0.5, 0.5], [1.0, 5e-324]]],
     ],
 )
 def test_a_batch_refuses_priors_that_are_no_matrix_of_probabilities(priors: object) -> None:

@@ -148,8 +148,7 @@ def test_more_knots_end_where_every_value_is_one():
         # Knots are labels that the optimum for all values could mix: nothing is better than all of them.
         assert made.loss(prior) >= everything.lower * (1 - 1e-9)
     assert knots.values.tolist() == prior.values.tolist()
-    assert added[-1] == 0
-    assert added == sorted(added, reverse=True)
+    assert (added[-1], added) == (0, sorted(added, reverse=True))
     assert made.loss(prior) == pytest.approx(everything.upper, rel=1e-9)
 
 

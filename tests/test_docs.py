@@ -257,8 +257,7 @@ def test_the_gallery_shows_every_picture() -> None:
 # ------------------------------------------------------------------------------------------------------------- citation
 def test_the_citation_file_is_of_this_version() -> None:
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert cited["cff-version"] == "1.2.0"
-    assert cited["version"] == optrand.__version__
+    assert (cited["cff-version"], cited["version"]) == ("1.2.0", optrand.__version__)
     assert cited["license"] == "Apache-2.0"
     assert {"message", "title", "authors", "abstract"} <= set(cited)
     assert len(cited["references"]) == 4

@@ -341,8 +341,7 @@ def test_large_tables_without_long_steps_are_written_out():
         sampler = Sampler(
             Table.of_arcs(range(size), range(size), IntegerArcs(size, *[range(size)] * 3, [1] * size), Fraction(2))
         )
-        assert sampler._weights.starts.shape[1] == levels
-        assert sampler.sample(range(size)).size == size
+        assert (sampler._weights.starts.shape[1], sampler.sample(range(size)).size) == (levels, size)
     rng = np.random.default_rng(1)
     rows = rng.integers(1, 9, (600, 500))
     rows[:, -1] += 5000 - rows.sum(axis=1)
@@ -356,8 +355,7 @@ def test_large_tables_without_long_steps_are_written_out():
 def test_shapes_and_types(shape, dtype, layout):
     drawn = sampler_of([[1, 0], [0, 1]], layout).sample(np.full(shape, 1, dtype=dtype))
     assert isinstance(drawn, np.ndarray)
-    assert drawn.shape == shape
-    assert drawn.dtype == np.float64
+    assert (drawn.shape, drawn.dtype) == (shape, np.float64)
     assert (drawn == 1).all()
 
 
@@ -371,15 +369,8 @@ def test_lists_views_and_orders():
 
 
 LABEL_SETS = [
-    [0, 1, 2],
-    [-3, 4, 5, 90],
-    [-0.5, 0.1, 0.2, 1e300],
-    [0, 2.5],
-    [2.0**53 - 1, 2.0**53],
-    [-(2.0**60), 0, 2.0**60],
-    [2.0**24, 2.0**24 + 1],
-    [0, 1e6],
-    [3],
+    *[[0, 1, 2], [-3, 4, 5, 90], [-0.5, 0.1, 0.2, 1e300], [0, 2.5], [2.0**53 - 1, 2.0**53], [-(2.0**60), 0, 2.0**60]],
+    *[[2.0**24, 2.0**24 + 1], [0, 1e6], [3]],
 ]
 
 unknown = partial(pytest.raises, InvalidInput, match=r"^at least one value is not among the \d+ labels: declare")
@@ -444,19 +435,8 @@ def test_large_labels_and_short_decimals_are_found():
 @pytest.mark.parametrize(
     "values",
     [
-        True,
-        np.True_,
-        [True, False],
-        "1",
-        ["1"],
-        None,
-        [None, 1],
-        1j,
-        [2**80],
-        np.array([1], dtype=object),
-        np.array([1], dtype=np.longdouble),
-        np.longdouble(1),
-        np.array(["2020-01-01"], dtype="datetime64[D]"),
+        *[True, np.True_, [True, False], "1", ["1"], None, [None, 1], 1j, [2**80], np.array([1], dtype=object)],
+        *[np.array([1], dtype=np.longdouble), np.longdouble(1), np.array(["2020-01-01"], dtype="datetime64[D]")],
     ],
 )
 def test_values_other_than_numbers_are_refused(values):

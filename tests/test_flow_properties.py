@@ -450,8 +450,7 @@ def test_intervals_move_forward_step_by_step(seed: int) -> None:
         assert arcs.n == 2 * problem.k - 2
     assert (np.diff(arcs.outputs) > 0).all()
     assert {tuple(step) for step in np.diff(ends, axis=0).tolist()} <= {(0, 1), (1, 0), (1, 1)}
-    assert ends[0].tolist() == [0, 0]
-    assert ends[-1].tolist() == [problem.k - 1] * 2
+    assert (ends[0].tolist(), ends[-1].tolist()) == ([0, 0], [problem.k - 1] * 2)
     assert not ((arcs.first == 0) & (arcs.last == problem.k - 1)).any()
 
 

@@ -174,8 +174,7 @@ def test_the_same_request_goes_on_with_its_key_and_record_at_no_cost(ledger: Led
     (second,) = ledger.begin([charge()], again=True)
     assert second.id != begun.id
     ledger.complete([again])
-    assert ledger.begin([charge()], again=True)[0].id == second.id
-    assert ledger.spent("census") == Spent(2)
+    assert (ledger.begin([charge()], again=True)[0].id, ledger.spent("census")) == (second.id, Spent(2))
 
 
 def test_a_complete_release_has_no_key_and_is_completed_once(ledger: Ledger, path: Path) -> None:

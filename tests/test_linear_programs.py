@@ -490,8 +490,7 @@ def test_a_table_counts_what_it_leaks():
     assert table.largest_ratio is None
     assert table.pair_ratio(0, 1) == 2
     assert table.pair_ratio(1, 0) is None
-    assert table.excess(Fraction(1)) == Fraction(1, 2)
-    assert table.leakage == Fraction(3, 2)
+    assert (table.excess(Fraction(1)), table.leakage) == (Fraction(1, 2), Fraction(3, 2))
     assert table.pointwise_leakage([Fraction(1, 2), Fraction(1, 2)]) == 2
     assert table.biases == (Fraction(1, 2), Fraction(1, 4))
     assert table.weights.tolist() == [[2, 2, 0], [1, 1, 2]]

@@ -71,8 +71,7 @@ def test_a_saved_mechanism_comes_back_whole(tmp_path_factory, mechanism):
     again = load(path)
     assert again == mechanism
     assert hash(again) == hash(mechanism)
-    assert again.problem == mechanism.problem
-    assert again.table == mechanism.table
+    assert (again.problem, again.table) == (mechanism.problem, mechanism.table)
     assert again.weights.tolist() == mechanism.weights.tolist()
     assert again.outputs.tolist() == mechanism.outputs.tolist()
     assert (again.dual is None) == (mechanism.dual is None)
@@ -117,8 +116,7 @@ def test_figures_of_a_table_are_their_definitions(mechanism, ratio):
     ]
     assert table.squared_errors == tuple(errors)
     charges = [(error + 3 * bias**2) / 2 for error, bias in zip(errors, table.biases, strict=True)]
-    assert table.losses(3.0) == charges
-    assert table.losses(math.inf) == [error / 2 for error in errors]
+    assert (table.losses(3.0), table.losses(math.inf)) == (charges, [error / 2 for error in errors])
     if 0 < mechanism.problem.bias_penalty < math.inf:
         worst, upper = max(table.losses(mechanism.problem.bias_penalty)), certify(mechanism, worst_case=True).upper
         assert math.nextafter(upper, 0) < worst <= upper
@@ -183,8 +181,7 @@ def test_unbiased_by_hand():
     mechanism = response(problem, debiased([0, 1, 2], Fraction(2)), ratio=Fraction(2))
     assert mechanism.outputs.tolist() == [-3, 1, 5]
     assert mechanism.exact_biases == (0, 0, 0)
-    assert mechanism.bias == 0
-    assert mechanism.total == 4
+    assert (mechanism.bias, mechanism.total) == (0, 4)
 
 
 # ------------------------------------------------------------------------------------------------------------- of arcs

@@ -144,12 +144,7 @@ def test_a_summary_states_the_noise_of_one_label_and_of_a_mean() -> None:
 
 
 SHOWN = (
-    PROBLEM,
-    MECHANISM.table,
-    SOLUTION.dual,
-    MECHANISM,
-    MECHANISM.certificate,
-    optrand.Grid(np.arange(100.0)),
+    *(PROBLEM, MECHANISM.table, SOLUTION.dual, MECHANISM, MECHANISM.certificate, optrand.Grid(np.arange(100.0))),
     optrand.studies.sweep(PROBLEM, bias_penalties=[0.0, math.inf]),
 )
 

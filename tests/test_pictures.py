@@ -313,8 +313,7 @@ def test_groups_show_their_priors_and_their_noise_on_axes_that_hold_all_of_them(
         np.testing.assert_allclose(deviations**2, mechanism.table.variances, rtol=1e-9)
         assert (left.get_ylabel(), right.get_ylabel()) == ("prior", "std. dev.")
     for column in panels.T:
-        assert column[0].get_ylim() == column[1].get_ylim()
-        assert column[0].get_ylim()[0] == 0
+        assert (column[0].get_ylim(), column[0].get_ylim()[0]) == (column[1].get_ylim(), 0)
         # The highest mark is not cut.
         assert column[0].get_ylim()[1] > 1.02 * max(float(each.dataLim.y1) for each in column)
 

@@ -45,8 +45,7 @@ def test_placements_are_the_best_of_all_subsets(points, data):
             for chosen in itertools.combinations(points[1:-1].tolist(), n - 2)
         )
         places = best.places(n)
-        assert places[0] == 0
-        assert places[-1] == points.size - 1
+        assert (places[0], places[-1]) == (0, points.size - 1)
         assert places.size <= n
         found = variance(points, weights, [Fraction(t) for t in points[places].tolist()])
         assert float(found) == pytest.approx(float(least), abs=1e-10)
@@ -170,8 +169,7 @@ def test_the_tolerance_is_certified_and_no_output_is_spare(tolerance, penalty, w
     few = adaptive_outputs(problem, tolerance=tolerance)
     proof = certify(few.mechanism)
     assert proof.findings == ()
-    assert few.upper == proof.upper
-    assert few.lower == certify(solve(problem)).lower
+    assert (few.upper, few.lower) == (proof.upper, certify(solve(problem)).lower)
     assert few.excess <= tolerance
     assert few.upper <= (1 + tolerance) * few.lower
     assert few.mechanism.problem.outputs == few.grid
@@ -202,8 +200,7 @@ def test_few_integers_are_the_best_of_all(n):
 
 def test_a_single_label_needs_itself():
     few = adaptive_outputs(unbiased_regression([3], [1], 1.0), tolerance=0.1)
-    assert few.grid.values.tolist() == [3]
-    assert few.excess == 0
+    assert (few.grid.values.tolist(), few.excess) == ([3], 0)
 
 
 def test_what_cannot_be_met_is_said():

@@ -115,8 +115,7 @@ def test_slices_share_one_account() -> None:
     # And they release their own labels.
     labels = PrivateLabels([0, 1, 2, 1], 40.0, [0, 1, 2])
     release = labels[[3, 2]].release([1, 0], UniformRR(3, 40.0))
-    assert release.rows.tolist() == [1, 0]
-    assert release.values.tolist() == [2, 1]
+    assert (release.rows.tolist(), release.values.tolist()) == ([1, 0], [2, 1])
 
 
 def test_threads_take_turns() -> None:
@@ -231,12 +230,8 @@ def test_delta_needs_a_budget() -> None:
 @pytest.mark.parametrize(
     "randomizer",
     [
-        UniformRR(4, 1.0),
-        UnaryBits(2, 1.0),
-        DiscreteLaplace([0, 2], 1.0),
-        optrand.rr([5, 6, 7], 1.0),
-        rr_with_prior_batch([[0.2, 0.3, 0.5]] * 2, 1.0),
-        object(),
+        *[UniformRR(4, 1.0), UnaryBits(2, 1.0), DiscreteLaplace([0, 2], 1.0), optrand.rr([5, 6, 7], 1.0)],
+        *[rr_with_prior_batch([[0.2, 0.3, 0.5]] * 2, 1.0), object()],
     ],
     ids=lambda randomizer: type(randomizer).__name__,
 )
@@ -270,8 +265,7 @@ def test_the_threat_model_is_in_the_type() -> None:
     clusters = ClusterRR(3, threshold=0.1, noise_scale=4, resampling=0.9)
     groups = Groups.of_ids([0] * 6 + [1] * 6)
     release = labels.release(slice(None), clusters, groups=groups)
-    assert release.trust == "central"
-    assert release.spent.epsilon == clusters.exact_epsilon
+    assert (release.trust, release.spent.epsilon) == ("central", clusters.exact_epsilon)
     assert labels.prior([3], CLASSES, 0.5).trust == "central"
     assert_error("groups=", labels.release, slice(None), clusters)
 

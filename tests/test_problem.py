@@ -43,23 +43,17 @@ def test_order_of_labels_and_outputs_makes_no_difference(data):
 
 def test_classification_is_over_its_own_labels():
     problem = classification([0.5, 0.3, 0.2], 1.0, labels=[7, 3, 5])
-    assert problem.labels.tolist() == [3.0, 5.0, 7.0]
-    assert problem.prior.tolist() == [0.3, 0.2, 0.5]
-    assert problem.outputs == Grid([3, 5, 7])
-    assert problem.sign == -1.0
+    assert (problem.labels.tolist(), problem.prior.tolist()) == ([3.0, 5.0, 7.0], [0.3, 0.2, 0.5])
+    assert (problem.outputs, problem.sign) == (Grid([3, 5, 7]), -1.0)
     assert classification([1.0], 1.0).labels.tolist() == [0.0]
 
 
 def test_equality_looks_at_every_part():
     base = regression([0, 1], HALVES, 1.0, outputs=[0, 1, 2])
     others = [
-        replace(base, labels=[0, 2]),
-        replace(base, prior=[0.25, 0.75]),
-        replace(base, epsilon=1.5),
-        replace(base, loss=losses.absolute),
-        replace(base, bias_penalty=0.5),
-        replace(base, outputs=Grid([0, 1, 3])),
-        replace(base, outputs=Line()),
+        *[replace(base, labels=[0, 2]), replace(base, prior=[0.25, 0.75]), replace(base, epsilon=1.5)],
+        *[replace(base, loss=losses.absolute), replace(base, bias_penalty=0.5)],
+        *[replace(base, outputs=Grid([0, 1, 3])), replace(base, outputs=Line())],
     ]
     assert base == regression([1, 0], HALVES, 1.0, outputs=[2, 1, 0])
     assert all(base != other for other in others)

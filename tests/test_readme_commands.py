@@ -149,9 +149,7 @@ def test_classes_keep_their_type_and_missing_ones_are_a_class(clone):
     declared = ["--column", "y", "--labels", "true,false", "--nulls", "class", "--epsilon", "4", "--dataset", "d"]
     result = invoke("randomize", "in.csv", "out.csv", *declared, "--json", code=0)
     answer = json.loads(result.stdout)
-    assert answer["labels"] == 3
-    assert answer["copied"] == ["x"]
-    assert answer["exit"] == 0
+    assert (answer["labels"], answer["copied"], answer["exit"]) == (3, ["x"], 0)
     assert {row.split(",")[1] for row in (clone / "out.csv").read_text().splitlines()[1:]} <= {"true", "false", ""}
     invoke("estimate", "out.csv.release.json", "out.csv", "--json", code=0)
 

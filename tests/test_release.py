@@ -326,17 +326,7 @@ def test_ids_are_compared_exactly(buffered: int, wide: bool) -> None:
 def test_ids_of_text_are_their_macs_in_every_layout() -> None:
     key = bytes(range(32))
     texts = [
-        b"",
-        b"a",
-        b"a\0",
-        b"\0",
-        b"-",
-        b"007",
-        b"x" * 15,
-        b"x" * 16,
-        b"x" * 17,
-        b"x" * 1024,
-        b"y" * 1025,
+        *[b"", b"a", b"a\0", b"\0", b"-", b"007", b"x" * 15, b"x" * 16, b"x" * 17, b"x" * 1024, b"y" * 1025],
         b"z" * 5000,
     ]
     cipher = Cipher(algorithms.AES(hmac.digest(key, b"texts", "sha256")), modes.CBC(bytes(16)))
@@ -426,8 +416,7 @@ def test_a_table_without_groups_is_a_table_of_one_group() -> None:
     key = bytes(range(32))
     alone = release("in.parquet", "a.parquet", labels=range(4), epsilon=2.0, loss="squared", key=key)
     grouped = release("in.parquet", "b.parquet", labels=range(4), epsilon=2.0, groups=("one",), loss="squared", key=key)
-    assert alone.noisy_counts == grouped.noisy_counts
-    assert alone.mechanism == grouped.mechanism
+    assert (alone.noisy_counts, alone.mechanism) == (grouped.noisy_counts, grouped.mechanism)
     assert pq.read_table("a.parquet").equals(pq.read_table("b.parquet"))
 
 

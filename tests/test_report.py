@@ -174,8 +174,7 @@ def test_names_of_groups_are_text():
     table = optrand.rr([0, 1], 1.0)
     text = group_report_page({"<script>alert(1)</script>": table, "a & b": table}, BudgetSplit(0.05, 1.0))
     outline = Outline(text)
-    assert outline.wrong == []
-    assert outline.all("script") == []
+    assert (outline.wrong, outline.all("script")) == ([], [])
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
 
 
@@ -330,8 +329,7 @@ def weeks(tmp_path_factory):
 @needs_chromium
 def test_a_browser_shows_the_page_and_has_nothing_to_complain_about(tab, weeks):
     tab.open(weeks)
-    assert tab.complaints() == []
-    assert tab.fetched() == [weeks.resolve().as_uri()]
+    assert (tab.complaints(), tab.fetched()) == ([], [weeks.resolve().as_uri()])
     assert tab.ask("document.title") == "A mechanism for 53 labels at ε = 1"
     assert tab.ask("document.compatMode") == "CSS1Compat"
     assert tab.ask("document.querySelectorAll('img').length") == len(DRAWINGS)

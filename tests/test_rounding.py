@@ -103,8 +103,7 @@ def test_blocks_do_not_show():
 @pytest.mark.parametrize("values", [3, 2.5, [], [[1, 2], [3, 4]], np.arange(6, dtype=np.uint8).reshape(1, 2, 3)])
 def test_any_shape_and_the_operating_system_by_default(values):
     rounded = unbiased_rounding(values, [0, 2, 5])
-    assert rounded.shape == np.shape(values)
-    assert rounded.dtype == np.float64
+    assert (rounded.shape, rounded.dtype) == (np.shape(values), np.float64)
     assert np.isin(rounded, [0, 2, 5]).all()
 
 

@@ -291,8 +291,7 @@ def test_shift_scale_and_reflection(loss, trial):
 def test_labels_of_prior_zero_have_no_say(loss):
     labels, prior = np.array([1.0, 2.0, 4.0, 5.0, 9.0, 10.0]), np.array([0.0, 0.4, 0.0, 0.35, 0.25, 0.0])
     whole, kept = rr_on_bins(labels, prior, 3.0, loss=loss), rr_on_bins([2, 5, 9], [0.4, 0.35, 0.25], 3.0, loss=loss)
-    assert whole.value == kept.value
-    assert whole.outputs.tolist() == kept.outputs.tolist()
+    assert (whole.value, whole.outputs.tolist()) == (kept.value, kept.outputs.tolist())
     assert (whole.dual.alpha[prior == 0] == 0).all()
     certify(whole).require(GAP)
 

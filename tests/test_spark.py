@@ -265,8 +265,7 @@ def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(tmp_path)
     (tmp_path / "attempts").mkdir()
     reports = [json.loads(next(iter(write(each)))["report"][0].as_py()) for each in (batches, batches[::-1])]
     sums = [_total(report["sums"]).tolist() for report in reports]
-    assert sums[0] == sums[1]
-    assert sums[0][0] == ROWS
+    assert (sums[0], sums[0][0]) == (sums[1], ROWS)
     first, second = (tmp_path / "attempts" / report["files"][0] for report in reports)
     assert first != second
     assert by_id(pq.read_table(first)) == by_id(pq.read_table(second))

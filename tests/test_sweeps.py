@@ -129,8 +129,7 @@ def test_a_mechanism_that_proves_nothing_is_not_certified(problem, monkeypatch):
 def test_pandas_reads_a_sweep_as_it_is(rows):
     frame = pd.DataFrame(rows)
     assert tuple(frame.columns) == rows.columns
-    assert frame["value"].tolist() == [row.value for row in rows]
-    assert frame["outputs"].dtype.kind == "i"
+    assert (frame["value"].tolist(), frame["outputs"].dtype.kind) == ([row.value for row in rows], "i")
     assert frame.equals(pd.DataFrame(rows.arrays()))
     assert frame.equals(pd.DataFrame(rows.records()))
     best = frame.loc[frame.groupby("epsilon")["value"].idxmin(), "bias_penalty"]

@@ -239,8 +239,7 @@ def test_any_flow_is_rounded_to_one_that_is_exact_and_near(columns: object) -> N
 def test_arcs_that_round_to_nothing_vanish() -> None:
     arcs = Arcs(2, [0, 1, 0], [0, 1, 1], [-0.5, 1.5, 7.0], [0.25, 0.25, 1e-22])
     table = round_randomizer(Randomizer.of_arcs([0, 1], arcs, math.log(3)))
-    assert table.outputs.tolist() == [-0.5, 1.5]
-    assert table.biases[0] == -table.biases[1]
+    assert (table.outputs.tolist(), table.biases[0]) == ([-0.5, 1.5], -table.biases[1])
 
 
 def test_outputs_that_are_too_few_get_company() -> None:
@@ -286,8 +285,7 @@ def test_on_a_grid_outputs_stay_and_masses_bring_the_means() -> None:
         arcs = Arcs(8, first, last, outputs, columns.masses)
         assert np.abs(Randomizer.of_arcs(labels, arcs, epsilon).biases).max() > 1e-5
         mechanism = tabulate(Solution(problem, Randomizer.of_arcs(labels, arcs, epsilon)))
-        assert mechanism.outputs.tolist() == [grid[0], grid[2]]
-        assert mechanism.bias == 0
+        assert (mechanism.outputs.tolist(), mechanism.bias) == ([grid[0], grid[2]], 0)
 
 
 def test_a_grid_that_barely_reaches_far_enough_costs_nothing() -> None:

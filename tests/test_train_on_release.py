@@ -40,10 +40,8 @@ def test_a_release_of_classes_is_trained_on_fresh_and_loaded(tmp_path) -> None:
     models = [LabelDPClassifier(LogisticRegression()).fit(X, (noisy, each)) for each in (record, read)]
     for model in models:
         assert (model.predict(X) == y).mean() > 0.9
-        assert model.classes_.tolist() == sorted(CLASSES)
-        assert model.spent_ == Spent(2.0)
-        assert model.epsilon_ == 2.0
-        assert model.priors_ == []
+        assert (model.classes_.tolist(), model.spent_) == (sorted(CLASSES), Spent(2.0))
+        assert (model.epsilon_, model.priors_) == (2.0, [])
     assert (models[0].predict_proba(X) == models[1].predict_proba(X)).all()
 
 

@@ -127,8 +127,7 @@ def test_the_last_integers_that_are_floats_are_labels():
 @pytest.mark.parametrize("kind", [np.uint8, np.int64, np.float16, np.float32, np.longdouble, object])
 def test_numeric_arrays_are_taken_whatever_their_type(kind):
     cleaned = _validation.check_labels(np.array([0, 1, 100], dtype=kind))
-    assert cleaned.dtype == np.float64
-    assert cleaned.tolist() == [0.0, 1.0, 100.0]
+    assert (cleaned.dtype, cleaned.tolist()) == (np.float64, [0.0, 1.0, 100.0])
 
 
 def test_the_largest_and_closest_labels():
@@ -141,8 +140,7 @@ def test_arrays_are_copied_and_read_only():
     labels, prior = np.array([0.0, 1.0]), np.array([0.5, 0.5])
     problem = regression(labels, prior, 1.0)
     labels[0], prior[0] = 7.0, 0.0
-    assert problem.labels.tolist() == [0.0, 1.0]
-    assert problem.prior.tolist() == [0.5, 0.5]
+    assert (problem.labels.tolist(), problem.prior.tolist()) == ([0.0, 1.0], [0.5, 0.5])
     for array in (problem.labels, problem.prior):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 3.0
