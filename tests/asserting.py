@@ -1,4 +1,4 @@
-"""What many tests assert in one line."""
+"""Assertions and parameters that many tests have, in one line each."""
 
 import pytest
 
@@ -10,3 +10,8 @@ def assert_error(words, call, /, *arguments, error=InvalidInput, **options):
     __tracebackhide__ = True
     with pytest.raises(error, match=words):
         call(*arguments, **options)
+
+
+def by_case(names, *cases, **options):
+    """Run a test for each case: ``pytest.mark.parametrize`` with a case per argument."""
+    return pytest.mark.parametrize(names, cases, **options)

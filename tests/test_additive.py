@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -365,28 +365,26 @@ def test_noise_for_a_smaller_range_than_that_of_the_labels_is_caught():
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("kinds", "labels", "options", "message"),
-    [
-        (KINDS, [0, 6], {"sensitivity": 0}, "expected a distance above 0"),
-        (KINDS, [0, 6], {"sensitivity": -1.0}, "expected a distance above 0"),
-        (KINDS, [0, 6], {"sensitivity": 5}, "less than the range of the labels"),
-        (KINDS, [0, 6], {"sensitivity": math.nan}, "finite"),
-        (KINDS, [0, 6], {"sensitivity": "6"}, "real number"),
-        (KINDS, [3], {}, "one label"),
-        (KINDS, [0, 0], {}, "distinct"),
-        (KINDS, [0, 6], {"clip": (0, 6)}, "expected an Interval"),
-        (DISCRETE, [0, 6], {"sensitivity": 6.5}, "whole number of steps"),
-        (DISCRETE, [0, 6], {"step": 4.0}, "whole number of steps"),
-        (DISCRETE, [0, 2.5, 6], {}, "at least one label is not a whole number"),
-        (DISCRETE, Interval(0, 6.5), {}, "whole number of steps"),
-        (DISCRETE, [0, 6], {"step": 0.0}, "step is 0"),
-        (DISCRETE, [0, 6], {"step": -1.0}, "step is -1"),
-        (DISCRETE, [0, 6], {"clip": Interval(0, 5.5)}, "at least one end of clip"),
-        (DISCRETE, [0, 6], {"step": 1e-16}, "longer step"),
-        *[([Staircase], LABELS, {"gamma": gamma}, "gamma") for gamma in (0.0, 1.0, -0.1, math.nan)],
-        *[([DiscreteStaircase], LABELS, {"rise": rise}, "rise") for rise in (0, 7, 2.0, True)],
-    ],
+@by_case(
+    "kinds, labels, options, message",
+    (KINDS, [0, 6], {"sensitivity": 0}, "expected a distance above 0"),
+    (KINDS, [0, 6], {"sensitivity": -1.0}, "expected a distance above 0"),
+    (KINDS, [0, 6], {"sensitivity": 5}, "less than the range of the labels"),
+    (KINDS, [0, 6], {"sensitivity": math.nan}, "finite"),
+    (KINDS, [0, 6], {"sensitivity": "6"}, "real number"),
+    (KINDS, [3], {}, "one label"),
+    (KINDS, [0, 0], {}, "distinct"),
+    (KINDS, [0, 6], {"clip": (0, 6)}, "expected an Interval"),
+    (DISCRETE, [0, 6], {"sensitivity": 6.5}, "whole number of steps"),
+    (DISCRETE, [0, 6], {"step": 4.0}, "whole number of steps"),
+    (DISCRETE, [0, 2.5, 6], {}, "at least one label is not a whole number"),
+    (DISCRETE, Interval(0, 6.5), {}, "whole number of steps"),
+    (DISCRETE, [0, 6], {"step": 0.0}, "step is 0"),
+    (DISCRETE, [0, 6], {"step": -1.0}, "step is -1"),
+    (DISCRETE, [0, 6], {"clip": Interval(0, 5.5)}, "at least one end of clip"),
+    (DISCRETE, [0, 6], {"step": 1e-16}, "longer step"),
+    *[([Staircase], LABELS, {"gamma": gamma}, "gamma") for gamma in (0.0, 1.0, -0.1, math.nan)],
+    *[([DiscreteStaircase], LABELS, {"rise": rise}, "rise") for rise in (0, 7, 2.0, True)],
 )
 def test_labels_and_options_without_meaning_are_refused(kinds, labels, options, message):
     for kind in kinds:

@@ -157,7 +157,7 @@ def test_modules_without_an_underscore_are_those_that_users_import_from() -> Non
     plain = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if not path.name.startswith("_")}
     claims = {path for path in plain if path.parts[0] == "theory" and len(path.parts) == 3}
     assert sorted(map(str, plain - claims)) == [
-        *["checker.py", "errors.py", "learning/torch.py", "losses.py", "plotting/report.py", "program_checker.py"],
+        *["checker.py", "errors.py", "learning/torch.py", "losses.py", "plotting/report.py", "program_checker.py"]
     ]
     for path in PACKAGE.rglob("*.py"):
         exported = any(

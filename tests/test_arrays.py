@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 
 import optrand
 from optrand.accounting import Ledger, Spent
@@ -115,15 +115,13 @@ def test_names_come_back_as_names(given):
     assert record.labels == tuple(CLASSES)
 
 
-@pytest.mark.parametrize(
-    ("given", "classes"),
-    [
-        (np.array([True, False, False]), [True, False]),
-        (np.array([7, 8, 7], np.int16), np.array([8, 7])),
-        ([True, False, False], [False, True]),
-        (pd.Series([7, 8, 7]), [7, 8]),
-        (pl.Series([True, False]), [True, False]),
-    ],
+@by_case(
+    "given, classes",
+    (np.array([True, False, False]), [True, False]),
+    (np.array([7, 8, 7], np.int16), np.array([8, 7])),
+    ([True, False, False], [False, True]),
+    (pd.Series([7, 8, 7]), [7, 8]),
+    (pl.Series([True, False]), [True, False]),
 )
 def test_booleans_and_integers_keep_their_type(given, classes):
     noisy, record = randomized(given, labels=classes, task="classification")
@@ -133,18 +131,16 @@ def test_booleans_and_integers_keep_their_type(given, classes):
     assert record.labels == tuple(classes)
 
 
-@pytest.mark.parametrize(
-    ("labels", "task"),
-    [
-        (pd.Index(["a", "b"]), "classification"),
-        (pl.Series(["a", "b"]), "classification"),
-        (pa.array(["a", "b"]), "classification"),
-        ({"a": 1, "b": 2}.keys(), "classification"),
-        (np.array([True, False]), "classification"),
-        (np.array([0, 1], dtype=object), "regression"),
-        (pd.Series([0, 1]), "regression"),
-        (iter([0, 1]), "regression"),
-    ],
+@by_case(
+    "labels, task",
+    (pd.Index(["a", "b"]), "classification"),
+    (pl.Series(["a", "b"]), "classification"),
+    (pa.array(["a", "b"]), "classification"),
+    ({"a": 1, "b": 2}.keys(), "classification"),
+    (np.array([True, False]), "classification"),
+    (np.array([0, 1], dtype=object), "regression"),
+    (pd.Series([0, 1]), "regression"),
+    (iter([0, 1]), "regression"),
     ids=lambda given: type(given).__name__,
 )
 def test_labels_decide_on_the_task(labels, task):
@@ -296,13 +292,11 @@ def test_what_cannot_be_estimated_is_said():
     assert told[0].filename == __file__
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"bias_penalty": 0.0}, " under a uniform prior: the mechanism has 2 outputs for 4 labels"),
-        ({"bias_penalty": 0.0, "prior": [1.0, 0.0, 0.0, 0.0]}, ": the mechanism has 1 output for 4 labels"),
-        ({"randomizer": "rr-top-k:2"}, " under a uniform prior: the mechanism has 2 outputs for 4 labels"),
-    ],
+@by_case(
+    "options, told",
+    ({"bias_penalty": 0.0}, " under a uniform prior: the mechanism has 2 outputs for 4 labels"),
+    ({"bias_penalty": 0.0, "prior": [1.0, 0.0, 0.0, 0.0]}, ": the mechanism has 1 output for 4 labels"),
+    ({"randomizer": "rr-top-k:2"}, " under a uniform prior: the mechanism has 2 outputs for 4 labels"),
 )
 def test_a_warning_that_is_an_error_costs_nothing(ledger, options, told):
     options = {"labels": range(4), "dataset": "d", "ledger": ledger, **options}
@@ -355,14 +349,12 @@ def test_what_exports_arrow_comes_back_as_an_arrow_table():
             assert (noisy["z"].to_pylist(), record.rows) == (list(range(8)), 8)
 
 
-@pytest.mark.parametrize(
+@by_case(
     "given",
-    [
-        *[range(4), pd.Index([0, 1, 2, 3]), pd.array([0, 1, 2, 3]), np.arange(4, dtype=">i4")],
-        *[np.arange(4, dtype=">f4"), pd.Series([0, 1, 0, 2], dtype=pd.SparseDtype("int64", 0))],
-        *[pa.array(np.arange(4, dtype=np.float16)), pa.array([0, 1, 2, 3]).dictionary_encode()],
-        pc.run_end_encode(pa.array([0, 1, 1, 3])),
-    ],
+    *[range(4), pd.Index([0, 1, 2, 3]), pd.array([0, 1, 2, 3]), np.arange(4, dtype=">i4")],
+    *[np.arange(4, dtype=">f4"), pd.Series([0, 1, 0, 2], dtype=pd.SparseDtype("int64", 0))],
+    *[pa.array(np.arange(4, dtype=np.float16)), pa.array([0, 1, 2, 3]).dictionary_encode()],
+    pc.run_end_encode(pa.array([0, 1, 1, 3])),
     ids=lambda given: f"{type(given).__name__} {getattr(given, 'dtype', '')}",
 )
 def test_other_columns_of_numbers_are_read(given):
@@ -370,14 +362,12 @@ def test_other_columns_of_numbers_are_read(given):
     assert (len(noisy), record.rows) == (4, 4)
 
 
-@pytest.mark.parametrize(
+@by_case(
     "classes",
-    [
-        pa.array(["a", None, "b"], pa.string_view()),
-        pa.array([b"a", None, b"b"]),
-        pa.array(["a", None, "b"], pa.large_string()),
-        pc.run_end_encode(pa.array(["a", None, "b"])),
-    ],
+    pa.array(["a", None, "b"], pa.string_view()),
+    pa.array([b"a", None, b"b"]),
+    pa.array(["a", None, "b"], pa.large_string()),
+    pc.run_end_encode(pa.array(["a", None, "b"])),
     ids=lambda given: str(given.type),
 )
 def test_text_of_every_layout_is_a_class(classes):
@@ -395,14 +385,12 @@ def test_integers_that_pandas_has_made_floats_are_classes_still():
 SIZES = ["low", "mid", "high"]
 
 
-@pytest.mark.parametrize(
-    ("categories", "ordered", "found"),
-    [
-        (SIZES, True, (SIZES, True)),
-        # The list may be in the order in which labels occurred.
-        (SIZES, False, (["mid", "high", "low"], False)),
-        ([*SIZES, "none"], True, (["mid", "high", "low"], False)),
-    ],
+@by_case(
+    "categories, ordered, found",
+    (SIZES, True, (SIZES, True)),
+    # The list may be in the order in which labels occurred.
+    (SIZES, False, (["mid", "high", "low"], False)),
+    ([*SIZES, "none"], True, (["mid", "high", "low"], False)),
 )
 def test_categories_are_the_declared_labels(categories, ordered, found):
     given = pd.Series(pd.Categorical(["low", "high", "low"], categories, ordered=ordered))
@@ -419,14 +407,12 @@ def test_a_categorical_of_numbers_is_released_as_floats():
     assert classes.cat.categories.tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("labels", "kind"),
-    [
-        ([Decimal("0.5"), Decimal(1)], "Decimal"),
-        ([date(2020, 1, 1)], "date"),
-        (np.array(["2020-01-01"], "M8[ns]"), "datetime64"),
-        (pd.to_datetime(["2020-01-01"]), "datetime64"),
-    ],
+@by_case(
+    "labels, kind",
+    ([Decimal("0.5"), Decimal(1)], "Decimal"),
+    ([date(2020, 1, 1)], "date"),
+    (np.array(["2020-01-01"], "M8[ns]"), "datetime64"),
+    (pd.to_datetime(["2020-01-01"]), "datetime64"),
 )
 def test_declared_labels_of_another_type_are_named_by_it(labels, kind):
     with pytest.raises(InvalidInput, match=f"^labels hold values of type {kind}, expected numbers or text: convert"):

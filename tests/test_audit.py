@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from commands import invoke
 
 import optrand
@@ -142,30 +142,28 @@ def test_classes_by_name_are_compared_by_their_hits() -> None:
     assert found.bias is None
 
 
-@pytest.mark.parametrize(
-    ("matrix", "options", "words"),
-    [
-        ([0.5, 0.5], {}, "shape"),
-        ([[0.5], [0.2, 0.3]], {}, "rows of one length"),
-        ([[0.5, "x"]], {}, "row 0, column 1 of the matrix is not a number"),
-        ([[0.5, True]], {}, "of type bool"),
-        ([[0.5, math.nan]], {}, "is nan"),
-        ([["1/0", 1]], {}, "divided by 0"),
-        ([[0, 0], [1, 0]], {}, "row 0 of the matrix sums to 0"),
-        ([[1, 0]], {"labels": [0, 1]}, "2 labels for a matrix with 1"),
-        ([[0.5, 0.5]], {"outputs": [1, 1]}, "outputs are not distinct"),
-        ([[0.5, 0.5]], {"prior": [0.5, 0.5]}, "prior has 2 entries"),
-        ([[0.5, 0.5]], {"labels": 3}, "labels are of type int"),
-        ([[0.5, 0.5]], {"outputs": "ab"}, "outputs are of type str"),
-        # A set has no order, and the keys of a dict or the numbers of bytes are names by mistake.
-        ([[0.5], [0.5]], {"labels": {0, 1}}, "labels are of type set"),
-        ([[0.5], [0.5]], {"labels": {"a": 1, "b": 2}}, "labels are of type dict"),
-        ([[0.5], [0.5]], {"labels": b"ab"}, "labels are of type bytes"),
-        ([[0.5], [0.5]], {"labels": np.ma.array(["a", "b"], mask=[0, 1])}, "labels has masked cells"),
-        ([[Decimal("sNaN"), 0.5]], {}, "is sNaN"),
-        ([[0.5], [0.5]], {"labels": [[0], [1]]}, "labels hold lists or other things that cannot be names"),
-        ([[0.5, 0.5]], {"outputs": [{}, {}]}, "outputs hold lists or other things that cannot be names"),
-    ],
+@by_case(
+    "matrix, options, words",
+    ([0.5, 0.5], {}, "shape"),
+    ([[0.5], [0.2, 0.3]], {}, "rows of one length"),
+    ([[0.5, "x"]], {}, "row 0, column 1 of the matrix is not a number"),
+    ([[0.5, True]], {}, "of type bool"),
+    ([[0.5, math.nan]], {}, "is nan"),
+    ([["1/0", 1]], {}, "divided by 0"),
+    ([[0, 0], [1, 0]], {}, "row 0 of the matrix sums to 0"),
+    ([[1, 0]], {"labels": [0, 1]}, "2 labels for a matrix with 1"),
+    ([[0.5, 0.5]], {"outputs": [1, 1]}, "outputs are not distinct"),
+    ([[0.5, 0.5]], {"prior": [0.5, 0.5]}, "prior has 2 entries"),
+    ([[0.5, 0.5]], {"labels": 3}, "labels are of type int"),
+    ([[0.5, 0.5]], {"outputs": "ab"}, "outputs are of type str"),
+    # A set has no order, and the keys of a dict or the numbers of bytes are names by mistake.
+    ([[0.5], [0.5]], {"labels": {0, 1}}, "labels are of type set"),
+    ([[0.5], [0.5]], {"labels": {"a": 1, "b": 2}}, "labels are of type dict"),
+    ([[0.5], [0.5]], {"labels": b"ab"}, "labels are of type bytes"),
+    ([[0.5], [0.5]], {"labels": np.ma.array(["a", "b"], mask=[0, 1])}, "labels has masked cells"),
+    ([[Decimal("sNaN"), 0.5]], {}, "is sNaN"),
+    ([[0.5], [0.5]], {"labels": [[0], [1]]}, "labels hold lists or other things that cannot be names"),
+    ([[0.5, 0.5]], {"outputs": [{}, {}]}, "outputs hold lists or other things that cannot be names"),
 )
 def test_what_is_no_table_is_refused(matrix: list, options: dict, words: str) -> None:
     assert_error(words, audit, matrix, 1.0, **options)
@@ -317,33 +315,31 @@ def _frame(**options: object) -> str:
     return pd.DataFrame(ROWS, columns=NAMES, index=options.pop("labels", None)).to_csv(**options)
 
 
-@pytest.mark.parametrize(
-    ("text", "labels", "outputs"),
-    [
-        ("0.0,0.5,0.5\n0.6,0.2,0.2\n", None, None),
-        (_frame(index=False), None, NAMES),
-        (_frame(), (0.0, 1.0), NAMES),
-        (_frame(labels=["no", "yes"]), ("no", "yes"), NAMES),
-        (_frame(labels=[10, 20], index_label="age"), (10.0, 20.0), NAMES),
-        (_frame(index_label="label"), (0.0, 1.0), NAMES),
-        (_frame(header=False, index=False), None, None),
-        (pl.DataFrame(dict(zip(NAMES, zip(*ROWS, strict=True), strict=True))).write_csv(), None, NAMES),
-        (pl.DataFrame({"age": ["a", "b"], "x": [0.5, 0.1], "z": [0.5, 0.9]}).write_csv(), ("a", "b"), ["x", "z"]),
-        # R: write.csv, without row names, and write.table with sep = ",".
-        ('"","low","mid","high"\n"1",0,0.5,0.5\n"2",0.6,0.2,0.2\n', (1.0, 2.0), NAMES),
-        ('"low","mid","high"\n0,0.5,0.5\n0.6,0.2,0.2\n', None, NAMES),
-        ('"low","mid","high"\n"1",0,0.5,0.5\n"2",0.6,0.2,0.2\n', (1.0, 2.0), NAMES),
-        # NumPy: savetxt with a header.
-        ("# low,mid,high\n0.0,0.5,0.5\n0.6,0.2,0.2\n", None, NAMES),
-        (",0,1\n0,0.75,0.25\n1,0.25,0.75\n", (0.0, 1.0), [0.0, 1.0]),
-        ("y,0,1\n0,0.75,0.25\n1,0.25,0.75\n", (0.0, 1.0), [0.0, 1.0]),
-        (",0,1\nno,0.75,0.25\nyes,0.25,0.75\n", ("no", "yes"), [0.0, 1.0]),
-        ("label,0,1\nno,0.75,0.25\nyes,0.25,0.75\n", ("no", "yes"), [0.0, 1.0]),
-        ("age,<18,18+\n<18,0.75,0.25\n18+,0.25,0.75\n", ("<18", "18+"), ["<18", "18+"]),
-        # One of the two readings is exact, and the other is not.
-        ("low,mid,high\n0.0,0.5,0.5\n0.04,0.48,0.48\n", None, NAMES),
-        (",mid,high\n0.01,0.5,0.5\n0.02,0.25,0.75\n", (0.01, 0.02), NAMES[1:]),
-    ],
+@by_case(
+    "text, labels, outputs",
+    ("0.0,0.5,0.5\n0.6,0.2,0.2\n", None, None),
+    (_frame(index=False), None, NAMES),
+    (_frame(), (0.0, 1.0), NAMES),
+    (_frame(labels=["no", "yes"]), ("no", "yes"), NAMES),
+    (_frame(labels=[10, 20], index_label="age"), (10.0, 20.0), NAMES),
+    (_frame(index_label="label"), (0.0, 1.0), NAMES),
+    (_frame(header=False, index=False), None, None),
+    (pl.DataFrame(dict(zip(NAMES, zip(*ROWS, strict=True), strict=True))).write_csv(), None, NAMES),
+    (pl.DataFrame({"age": ["a", "b"], "x": [0.5, 0.1], "z": [0.5, 0.9]}).write_csv(), ("a", "b"), ["x", "z"]),
+    # R: write.csv, without row names, and write.table with sep = ",".
+    ('"","low","mid","high"\n"1",0,0.5,0.5\n"2",0.6,0.2,0.2\n', (1.0, 2.0), NAMES),
+    ('"low","mid","high"\n0,0.5,0.5\n0.6,0.2,0.2\n', None, NAMES),
+    ('"low","mid","high"\n"1",0,0.5,0.5\n"2",0.6,0.2,0.2\n', (1.0, 2.0), NAMES),
+    # NumPy: savetxt with a header.
+    ("# low,mid,high\n0.0,0.5,0.5\n0.6,0.2,0.2\n", None, NAMES),
+    (",0,1\n0,0.75,0.25\n1,0.25,0.75\n", (0.0, 1.0), [0.0, 1.0]),
+    ("y,0,1\n0,0.75,0.25\n1,0.25,0.75\n", (0.0, 1.0), [0.0, 1.0]),
+    (",0,1\nno,0.75,0.25\nyes,0.25,0.75\n", ("no", "yes"), [0.0, 1.0]),
+    ("label,0,1\nno,0.75,0.25\nyes,0.25,0.75\n", ("no", "yes"), [0.0, 1.0]),
+    ("age,<18,18+\n<18,0.75,0.25\n18+,0.25,0.75\n", ("<18", "18+"), ["<18", "18+"]),
+    # One of the two readings is exact, and the other is not.
+    ("low,mid,high\n0.0,0.5,0.5\n0.04,0.48,0.48\n", None, NAMES),
+    (",mid,high\n0.01,0.5,0.5\n0.02,0.25,0.75\n", (0.01, 0.02), NAMES[1:]),
 )
 def test_names_are_read_as_writers_of_tables_write_them(tmp_path, text: str, labels: tuple, outputs: list) -> None:
     path = tmp_path / "table.csv"
@@ -354,44 +350,42 @@ def test_names_are_read_as_writers_of_tables_write_them(tmp_path, text: str, lab
     assert [len(row) for row in sheet.entries] == [width, width]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (None, "not there"),
-        ("", "is empty"),
-        ("0.5;0.5\n0.5;0.5\n", "semicolons"),
-        ("0.5,0.5\n1\n", "line 2 of"),
-        ("label,a,b\n", "names and no probabilities"),
-        ("0.5,x\n0.5,0.5\n", "the first line of"),
-        ("a,0.75,0.25\nb,0.25,0.75\n", "the first line of"),
-        ("a,0.75,x\nb,0.25,0.75\n", "the first line of"),
-        ("0,1,2\n0.5,0.25,0.25\n0.2,0.4,0.4\n", "may begin with names"),
-        ("0,1\n1,0\n", "may begin with names"),
-        ("0,0.75,0.25\n1,0.25,0.75\n", "may begin with names"),
-        ("low,mid,high\n0,0.5,0.5\n0,0.2,0.8\n", "the first column of"),
-        ("low,mid,high\n0.5,0.5,0.5\n0.6,0.5,0.5\n", "the first column of"),
-        ("low,mid,high\n0,0.5,0.5\nn/a,0.2,0.2\n", "the first column of"),
-        ("label,mid,high\n0,0.5,0.5\n0.6,0.2,0.2\n", "the first column of"),
-        # No names above: the first label is "y", or missing, and its row is not to be lost.
-        ("y,0.9,0.1\nn,0.1,0.9\n", "the first line of"),
-        (",0.9,0.1\nn,0.1,0.9\n", "the first line of"),
-        ("class,2/7,5/7\n0,0,1\n", "the first line of"),
-        ("y,0.9,0.2\nn,0.5,0.5\n", "the first line of"),
-        ("no,10%,90%\nyes,0.5,0.5\n", "the first line of"),
-        ("no,nan,nan\nyes,0.5,0.5\n", "the first line of"),
-        # Probabilities that cannot be read are no names of labels, nor are those next to nothing.
-        ("low,mid,high\n1e-401,0.5,0.5\n1e-402,0.5,0.5\n", "the first column of"),
-        ("low,mid,high\n1/1e401,0.5,0.5\n2/1e401,0.5,0.5\n", "the first column of"),
-        ("low,mid,high\n1%,0.5,0.5\n2%,0.5,0.5\n", "the first column of"),
-        ('low,mid,high\n"0,1",0.5,0.5\n"0,2",0.5,0.5\n', "the first column of"),
-        ("low,mid,high\n0x1p-3,0.5,0.5\n0x1p-4,0.5,0.5\n", "the first column of"),
-        ("y,n\n0.0,1.00000000000000\n0.000000000000001,0.999999999999999\n", "the first column of"),
-        ("low,mid,high\n1e-15,0.499999999999999,0.5\nn/a,0.5,0.5\n", "the first column of"),
-        # A quote that is left open swallows lines.
-        ('a,b\n0.5,0.5\n0.5,"0.5\n0.0,1.0\n', "line 4 of"),
-        ('label,a,b\nx,0.5,0.5\n"y,0,1\nz",0.5,0.5\n', "of several lines"),
-        ("a,b\n" + "0" * 140_000 + ",1\n", "line 2 of"),
-    ],
+@by_case(
+    "text, words",
+    (None, "not there"),
+    ("", "is empty"),
+    ("0.5;0.5\n0.5;0.5\n", "semicolons"),
+    ("0.5,0.5\n1\n", "line 2 of"),
+    ("label,a,b\n", "names and no probabilities"),
+    ("0.5,x\n0.5,0.5\n", "the first line of"),
+    ("a,0.75,0.25\nb,0.25,0.75\n", "the first line of"),
+    ("a,0.75,x\nb,0.25,0.75\n", "the first line of"),
+    ("0,1,2\n0.5,0.25,0.25\n0.2,0.4,0.4\n", "may begin with names"),
+    ("0,1\n1,0\n", "may begin with names"),
+    ("0,0.75,0.25\n1,0.25,0.75\n", "may begin with names"),
+    ("low,mid,high\n0,0.5,0.5\n0,0.2,0.8\n", "the first column of"),
+    ("low,mid,high\n0.5,0.5,0.5\n0.6,0.5,0.5\n", "the first column of"),
+    ("low,mid,high\n0,0.5,0.5\nn/a,0.2,0.2\n", "the first column of"),
+    ("label,mid,high\n0,0.5,0.5\n0.6,0.2,0.2\n", "the first column of"),
+    # No names above: the first label is "y", or missing, and its row is not to be lost.
+    ("y,0.9,0.1\nn,0.1,0.9\n", "the first line of"),
+    (",0.9,0.1\nn,0.1,0.9\n", "the first line of"),
+    ("class,2/7,5/7\n0,0,1\n", "the first line of"),
+    ("y,0.9,0.2\nn,0.5,0.5\n", "the first line of"),
+    ("no,10%,90%\nyes,0.5,0.5\n", "the first line of"),
+    ("no,nan,nan\nyes,0.5,0.5\n", "the first line of"),
+    # Probabilities that cannot be read are no names of labels, nor are those next to nothing.
+    ("low,mid,high\n1e-401,0.5,0.5\n1e-402,0.5,0.5\n", "the first column of"),
+    ("low,mid,high\n1/1e401,0.5,0.5\n2/1e401,0.5,0.5\n", "the first column of"),
+    ("low,mid,high\n1%,0.5,0.5\n2%,0.5,0.5\n", "the first column of"),
+    ('low,mid,high\n"0,1",0.5,0.5\n"0,2",0.5,0.5\n', "the first column of"),
+    ("low,mid,high\n0x1p-3,0.5,0.5\n0x1p-4,0.5,0.5\n", "the first column of"),
+    ("y,n\n0.0,1.00000000000000\n0.000000000000001,0.999999999999999\n", "the first column of"),
+    ("low,mid,high\n1e-15,0.499999999999999,0.5\nn/a,0.5,0.5\n", "the first column of"),
+    # A quote that is left open swallows lines.
+    ('a,b\n0.5,0.5\n0.5,"0.5\n0.0,1.0\n', "line 4 of"),
+    ('label,a,b\nx,0.5,0.5\n"y,0,1\nz",0.5,0.5\n', "of several lines"),
+    ("a,b\n" + "0" * 140_000 + ",1\n", "line 2 of"),
 )
 def test_files_that_are_no_tables_are_refused(tmp_path, text: str | None, words: str) -> None:
     table = tmp_path / "table.csv"

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from commands import invoke
 
 import optrand
@@ -430,19 +430,17 @@ def test_arrays_that_are_none_are_refused_by_what_is_wrong(call, name):
 
 
 @pytest.mark.parametrize("given", ["no", 1, 0.0, None, np.str_("no"), [True], np.array([True])])
-@pytest.mark.parametrize(
+@by_case(
     "call",
-    [
-        lambda given: optrand.certify(RR, worst_case=given),
-        lambda given: RR.save("m.json", overwrite=given),
-        lambda given: question(clip=given),
-        lambda given: from_file(force=given),
-        lambda given: from_file(again=given),
-        lambda given: optrand.randomize([0, 1], 1.0, labels=[0, 1], clip=given),
-        lambda given: optrand.randomize([0, 1], 1.0, labels=[0, 1], again=given),
-        lambda given: Spent(1.0, exact=given),
-        lambda given: RecordStreams(bytes(32), private=given),
-    ],
+    lambda given: optrand.certify(RR, worst_case=given),
+    lambda given: RR.save("m.json", overwrite=given),
+    lambda given: question(clip=given),
+    lambda given: from_file(force=given),
+    lambda given: from_file(again=given),
+    lambda given: optrand.randomize([0, 1], 1.0, labels=[0, 1], clip=given),
+    lambda given: optrand.randomize([0, 1], 1.0, labels=[0, 1], again=given),
+    lambda given: Spent(1.0, exact=given),
+    lambda given: RecordStreams(bytes(32), private=given),
 )
 def test_flags_are_true_or_false(here, call, given):
     assert_error("expected True or False", call, given)

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from asserting import by_case
 from commands import invoke
 from pyarrow import parquet
 
@@ -278,15 +279,13 @@ def test_solve_places_knots_among_the_labels(here):
     assert float(told["noise of a mean"].split()[2]) == pytest.approx(noise / 100, rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--outputs", "adaptive:0"], "a share of the optimum above 0"),
-        (["--outputs", "adaptive:few"], "a number of outputs, such as adaptive:12"),
-        (["--outputs", "adaptive:12", "--knots", "5"], "use one of them"),
-        (["--knots", "1"], "a whole number of at least 2"),
-        (["--knots", "2", "--bias-penalty", "1"], "leave out --bias-penalty"),
-    ],
+@by_case(
+    "more, message",
+    (["--outputs", "adaptive:0"], "a share of the optimum above 0"),
+    (["--outputs", "adaptive:few"], "a number of outputs, such as adaptive:12"),
+    (["--outputs", "adaptive:12", "--knots", "5"], "use one of them"),
+    (["--knots", "1"], "a whole number of at least 2"),
+    (["--knots", "2", "--bias-penalty", "1"], "leave out --bias-penalty"),
 )
 def test_solve_refuses_placements_without_meaning(here, more, message):
     result = solved(*more, code=WRONG_INPUT)
@@ -594,16 +593,14 @@ def test_a_gap_that_is_not_reached_fails(saved):
 
 
 # Errors of the run: exit code 1
-@pytest.mark.parametrize(
-    ("error", "code", "message"),
-    [
-        (SolverFailed("the backend gave up"), FAILED, "the backend gave up"),
-        (NotCertified("no useful bound"), UNVERIFIED, "no useful bound"),
-        (InvalidFile("damaged"), UNVERIFIED, "damaged"),
-        (MemoryError(), FAILED, "not enough memory"),
-        (PermissionError(13, "Permission denied", "out.csv"), FAILED, "Permission denied (out.csv)"),
-        (ValueError(f"label {HIDDEN} surprised us"), FAILED, "internal error: ValueError in test_cli.py:"),
-    ],
+@by_case(
+    "error, code, message",
+    (SolverFailed("the backend gave up"), FAILED, "the backend gave up"),
+    (NotCertified("no useful bound"), UNVERIFIED, "no useful bound"),
+    (InvalidFile("damaged"), UNVERIFIED, "damaged"),
+    (MemoryError(), FAILED, "not enough memory"),
+    (PermissionError(13, "Permission denied", "out.csv"), FAILED, "Permission denied (out.csv)"),
+    (ValueError(f"label {HIDDEN} surprised us"), FAILED, "internal error: ValueError in test_cli.py:"),
     ids=lambda value: type(value).__name__,
 )
 def test_errors_of_a_run_are_one_line_without_secrets(here, monkeypatch, error, code, message):

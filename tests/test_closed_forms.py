@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import example, given
 from hypothesis import strategies as st
 from words import GivenWords, enumerated
@@ -174,18 +174,16 @@ def test_counting_k_from_zero_in_the_score_is_caught() -> None:
     assert certify(rr_with_prior(prior, epsilon)).gap <= CLOSED
 
 
-@pytest.mark.parametrize(
+@by_case(
     "call",
-    [
-        lambda: rr([1, 1], 1.0),
-        lambda: rr([0, 1], 701),
-        lambda: rr_top_k([0.5, 0.6], 1, 1.0),
-        *(lambda k=k: rr_top_k([0.5, 0.3, 0.2], k, 1.0) for k in (0, 4, 2.0)),
-        lambda: rr_with_prior([0.5, 0.6], 1.0),
-        lambda: rr_with_prior([0.5, 0.5], 0.0),
-        lambda: debiased_rr([0, 0], 1.0),
-        lambda: debiased_rr([0, 1], -1.0),
-    ],
+    lambda: rr([1, 1], 1.0),
+    lambda: rr([0, 1], 701),
+    lambda: rr_top_k([0.5, 0.6], 1, 1.0),
+    *(lambda k=k: rr_top_k([0.5, 0.3, 0.2], k, 1.0) for k in (0, 4, 2.0)),
+    lambda: rr_with_prior([0.5, 0.6], 1.0),
+    lambda: rr_with_prior([0.5, 0.5], 0.0),
+    lambda: debiased_rr([0, 0], 1.0),
+    lambda: debiased_rr([0, 1], -1.0),
 )
 def test_arguments_without_meaning_are_refused(call: Callable[[], Mechanism]) -> None:
     with pytest.raises(InvalidInput):
@@ -261,16 +259,14 @@ def test_the_operating_system_is_the_source_unless_another_is_given() -> None:
     assert not np.array_equal(batch.sample([0] * 64), batch.sample([0] * 64))
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        ([0], "shape"),
-        ([0, 1, 2], "shape"),
-        ([0.0, 1.0], "type"),
-        ([True, False], "type"),
-        ([0, 87], "at least one label is outside"),
-        ([-1, 87], "at least one label is outside"),
-    ],
+@by_case(
+    "labels, message",
+    ([0], "shape"),
+    ([0, 1, 2], "shape"),
+    ([0.0, 1.0], "type"),
+    ([True, False], "type"),
+    ([0, 87], "at least one label is outside"),
+    ([-1, 87], "at least one label is outside"),
 )
 def test_a_batch_refuses_labels_that_do_not_fit_and_repeats_none(labels: list[object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message) as error:
@@ -278,12 +274,10 @@ def test_a_batch_refuses_labels_that_do_not_fit_and_repeats_none(labels: list[ob
     assert "87" not in str(error.value)
 
 
-@pytest.mark.parametrize(
+@by_case(
     "priors",
-    [
-        *[[0.5, 0.5], [[]], np.empty((0, 3)), [["0.5", "0.5"]], [[0.5, 0.5], [0.5, 0.4]], [[0.5, 0.5], [1.5, -0.5]]],
-        *[[[0.5, 0.5], [math.nan, 1.0]], [[0.5, 0.5], [math.inf, -math.inf]], [[0.5, 0.5], [1.0, 5e-324]]],
-    ],
+    *[[0.5, 0.5], [[]], np.empty((0, 3)), [["0.5", "0.5"]], [[0.5, 0.5], [0.5, 0.4]], [[0.5, 0.5], [1.5, -0.5]]],
+    *[[[0.5, 0.5], [math.nan, 1.0]], [[0.5, 0.5], [math.inf, -math.inf]], [[0.5, 0.5], [1.0, 5e-324]]],
 )
 def test_a_batch_refuses_priors_that_are_no_matrix_of_probabilities(priors: object) -> None:
     assert_error("priors", rr_with_prior_batch, priors, 1.0)

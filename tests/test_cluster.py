@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -251,23 +251,21 @@ def test_corollary_2_prints_twice_epsilon_and_takes_thrice():
 GOOD = {"threshold": 0.1, "noise_scale": 2.0, "resampling": 0.5}
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"threshold": 0.34}, r"threshold is 0\.34, expected a number from 0 to 1/k = 0\.333333"),
-        ({"threshold": -0.1}, "threshold is -0.1"),
-        ({"threshold": 0.0}, "resampling is 0.5 and threshold 0"),
-        ({"noise_scale": 0}, "noise_scale is 0"),
-        ({"noise_scale": math.inf}, "noise_scale is inf"),
-        ({"resampling": 1.5}, "resampling is 1.5, expected a probability from 0 to 1"),
-        ({"resampling": 0}, "resampling is 0 and"),
-        ({"resampling": -0.5}, "resampling is -0.5"),
-        ({"resampling": 1}, "resampling is 1: the label-randomization matrix would be singular"),
-        ({"bias_correction": 1}, "bias_correction is 1: the label-randomization matrix would be singular"),
-        ({"bias_correction": -1}, "bias_correction is -1, expected a probability"),
-        ({"bias_correction": "half"}, "bias_correction is of type str"),
-        *[({"k": k}, r"k is .*, expected an integer of at least 2") for k in (1, 0, 2.0, True)],
-    ],
+@by_case(
+    "wrong, message",
+    ({"threshold": 0.34}, r"threshold is 0\.34, expected a number from 0 to 1/k = 0\.333333"),
+    ({"threshold": -0.1}, "threshold is -0.1"),
+    ({"threshold": 0.0}, "resampling is 0.5 and threshold 0"),
+    ({"noise_scale": 0}, "noise_scale is 0"),
+    ({"noise_scale": math.inf}, "noise_scale is inf"),
+    ({"resampling": 1.5}, "resampling is 1.5, expected a probability from 0 to 1"),
+    ({"resampling": 0}, "resampling is 0 and"),
+    ({"resampling": -0.5}, "resampling is -0.5"),
+    ({"resampling": 1}, "resampling is 1: the label-randomization matrix would be singular"),
+    ({"bias_correction": 1}, "bias_correction is 1: the label-randomization matrix would be singular"),
+    ({"bias_correction": -1}, "bias_correction is -1, expected a probability"),
+    ({"bias_correction": "half"}, "bias_correction is of type str"),
+    *[({"k": k}, r"k is .*, expected an integer of at least 2") for k in (1, 0, 2.0, True)],
 )
 def test_parameters_that_cannot_be_are_refused_by_name(wrong, message):
     assert_error(message, ClusterRR, **{"k": 3, **GOOD, **wrong})

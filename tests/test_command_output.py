@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from asserting import by_case
 from commands import invoke
 
 import optrand
@@ -113,14 +114,12 @@ def called(monkeypatch):
     return call
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("randomize", "--json"), "Missing argument"),
-        (("nothing", "--json"), "No such command"),
-        (("verify", "--json", "in.csv", "--bogus"), "No such option"),
-        (("solve", "--json", "--epsilon"), "requires an argument"),
-    ],
+@by_case(
+    "arguments, message",
+    (("randomize", "--json"), "Missing argument"),
+    (("nothing", "--json"), "No such command"),
+    (("verify", "--json", "in.csv", "--bogus"), "No such option"),
+    (("solve", "--json", "--epsilon"), "requires an argument"),
 )
 def test_wrong_usage_is_answered_in_json(called, capsys, arguments, message):
     assert called(*arguments) == WRONG_INPUT

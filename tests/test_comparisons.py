@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from matplotlib.axes import Axes
 from matplotlib.patches import StepPatch
 
@@ -141,12 +141,10 @@ def test_what_does_not_answer_its_problem_is_not_drawn() -> None:
         moments_figure({"biased": lambda _: biased}, PRIOR, epsilons=[1.0])
 
 
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        ([1.0, 2.0], "'it' returned a list, expected moments, a mechanism"),
-        (Moments([0.0], [1.0]), "'it' has 1 labels, expected 4 as in the prior"),
-    ],
+@by_case(
+    "answer, message",
+    ([1.0, 2.0], "'it' returned a list, expected moments, a mechanism"),
+    (Moments([0.0], [1.0]), "'it' has 1 labels, expected 4 as in the prior"),
 )
 def test_other_answers_are_refused(answer: object, message: str) -> None:
     assert_error(message, moments_figure, {"it": lambda _: answer}, PRIOR, epsilons=[1.0])
@@ -247,13 +245,11 @@ def test_an_arrow_stands_at_the_limit_that_its_row_names() -> None:
     assert [line.get_ydata()[0] for line in axes.lines if line.get_marker() == r"$\uparrow$"] == [60.0, 60.0]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"seconds": 0.0}, r"seconds 0\.0, expected a positive number or None"),
-        ({"mesh": "52"}, "mesh '52', expected a positive number or None"),
-        ({"seconds": math.inf}, "seconds inf"),
-    ],
+@by_case(
+    "change, message",
+    ({"seconds": 0.0}, r"seconds 0\.0, expected a positive number or None"),
+    ({"mesh": "52"}, "mesh '52', expected a positive number or None"),
+    ({"seconds": math.inf}, "seconds inf"),
 )
 def test_times_without_meaning_and_rows_of_another_benchmark_are_refused(
     change: dict[str, object], message: str

@@ -7,7 +7,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 
 import optrand
 from optrand.errors import MissingExtra
@@ -127,16 +127,14 @@ def test_no_pair_composes_worse_than_the_bit_and_the_bit_than_advanced_compositi
     assert [round(epsilon, 3) for epsilon in both] == [2.071, 4.775]
 
 
-@pytest.mark.parametrize(
-    ("words", "call"),
-    [
-        ("dominating pair", lambda: DominatingPair(Fraction(1), Fraction(0))),
-        ("dominating pair", lambda: DominatingPair(Fraction(2), Fraction(34, 100))),
-        ("dominating pair", lambda: DominatingPair(Fraction(2), Fraction(-1))),
-        ("epsilon is -1", lambda: DominatingPair(Fraction(2), Fraction(1, 3)).delta(-1)),
-        ("delta is 2", lambda: DominatingPair(Fraction(2), Fraction(1, 3)).epsilon(2)),
-        ("releases is 0", lambda: DominatingPair(Fraction(2), Fraction(1, 3)).delta(1, releases=0)),
-    ],
+@by_case(
+    "words, call",
+    ("dominating pair", lambda: DominatingPair(Fraction(1), Fraction(0))),
+    ("dominating pair", lambda: DominatingPair(Fraction(2), Fraction(34, 100))),
+    ("dominating pair", lambda: DominatingPair(Fraction(2), Fraction(-1))),
+    ("epsilon is -1", lambda: DominatingPair(Fraction(2), Fraction(1, 3)).delta(-1)),
+    ("delta is 2", lambda: DominatingPair(Fraction(2), Fraction(1, 3)).epsilon(2)),
+    ("releases is 0", lambda: DominatingPair(Fraction(2), Fraction(1, 3)).delta(1, releases=0)),
 )
 def test_pairs_and_budgets_without_meaning_are_refused(words: str, call: object) -> None:
     assert_error(words, call)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -198,16 +198,14 @@ def test_records_without_meaning() -> None:
             made()
 
 
-@pytest.mark.parametrize(
-    ("X", "loss", "match"),
-    [
-        (np.full((4, 2), np.nan), LogisticLoss(2), "finite"),
-        (np.zeros((4, 2)), LogisticLoss(2), "not all 0"),
-        (np.ones(4), LogisticLoss(2), "X has shape"),
-        (np.ones((3, 2)), LogisticLoss(2), "expected PrivateLabels"),
-        (np.ones((4, 2)), LogisticLoss(3), "not of the 2 labels"),
-        (np.ones((4, 2)), SquaredLoss((1.0, 0.0)), "not of the 2 labels"),
-    ],
+@by_case(
+    "X, loss, match",
+    (np.full((4, 2), np.nan), LogisticLoss(2), "finite"),
+    (np.zeros((4, 2)), LogisticLoss(2), "not all 0"),
+    (np.ones(4), LogisticLoss(2), "X has shape"),
+    (np.ones((3, 2)), LogisticLoss(2), "expected PrivateLabels"),
+    (np.ones((4, 2)), LogisticLoss(3), "not of the 2 labels"),
+    (np.ones((4, 2)), SquaredLoss((1.0, 0.0)), "not of the 2 labels"),
 )
 def test_bad_input_costs_nothing(X, loss, match) -> None:
     labels = holder([0, 1, 0, 1], delta=0.1, allow_inexact=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import resealed
@@ -81,35 +81,33 @@ def changed(**changes):
     return _strict_json.canonical({**SEALED, **changes})
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"\xff\xfe{}", "not UTF-8"),
-        (b"", "not JSON"),
-        (b'{"format": ', "not JSON"),
-        (b"\xef\xbb\xbf{}", "not JSON"),
-        (b"{} {}", "not JSON"),
-        (b'{"x": NaN}', "holds NaN"),
-        (b'{"x": Infinity}', "holds Infinity"),
-        (b'{"x": [-Infinity]}', "holds -Infinity"),
-        (b'{"x": 1e999}', "beyond the range"),
-        (b'{"x": 1.0, "y": 2.0, "x": 1.0}', "'x' is given twice"),
-        (b'{"x": 1' + b"0" * 5000 + b"}", "bare integer of 5001 digits"),
-        (b"[1.0]", "not an optrand mechanism"),
-        (b"null", "not an optrand mechanism"),
-        (b"[" * 100_000, "too deeply"),
-        (changed(format="other"), "not an optrand mechanism"),
-        (changed(schema=2), "written by a newer optrand"),
-        (changed(schema=0), "does not state its schema"),
-        (changed(schema=True), "does not state its schema"),
-        (changed(schema=1.0), "does not state its schema"),
-        (changed(schema="1"), "does not state its schema"),
-        (changed(y=1.0), "unknown field.* 'y'"),
-        (_strict_json.canonical({name: SEALED[name] for name in ("format", "schema", "digest")}), "lacks field.* 'x'"),
-        (changed(x=2.5), "digest is not that of the content"),
-        (changed(digest="sha256:0"), "digest is not that of the content"),
-        (changed(digest=None), "digest is not that of the content"),
-    ],
+@by_case(
+    "data, message",
+    (b"\xff\xfe{}", "not UTF-8"),
+    (b"", "not JSON"),
+    (b'{"format": ', "not JSON"),
+    (b"\xef\xbb\xbf{}", "not JSON"),
+    (b"{} {}", "not JSON"),
+    (b'{"x": NaN}', "holds NaN"),
+    (b'{"x": Infinity}', "holds Infinity"),
+    (b'{"x": [-Infinity]}', "holds -Infinity"),
+    (b'{"x": 1e999}', "beyond the range"),
+    (b'{"x": 1.0, "y": 2.0, "x": 1.0}', "'x' is given twice"),
+    (b'{"x": 1' + b"0" * 5000 + b"}", "bare integer of 5001 digits"),
+    (b"[1.0]", "not an optrand mechanism"),
+    (b"null", "not an optrand mechanism"),
+    (b"[" * 100_000, "too deeply"),
+    (changed(format="other"), "not an optrand mechanism"),
+    (changed(schema=2), "written by a newer optrand"),
+    (changed(schema=0), "does not state its schema"),
+    (changed(schema=True), "does not state its schema"),
+    (changed(schema=1.0), "does not state its schema"),
+    (changed(schema="1"), "does not state its schema"),
+    (changed(y=1.0), "unknown field.* 'y'"),
+    (_strict_json.canonical({name: SEALED[name] for name in ("format", "schema", "digest")}), "lacks field.* 'x'"),
+    (changed(x=2.5), "digest is not that of the content"),
+    (changed(digest="sha256:0"), "digest is not that of the content"),
+    (changed(digest=None), "digest is not that of the content"),
 )
 def test_what_is_not_a_sealed_document_is_refused(data, message):
     assert_error(message, _strict_json.unseal, data, ["x"], error=InvalidFile)
@@ -144,31 +142,29 @@ def test_numbers_are_written_in_one_way():
 FORM = "another form|not written as save"
 
 
-@pytest.mark.parametrize(
-    ("part", "value", "message"),
-    [
-        ("labels", [], "labels is empty"),
-        ("labels", [1.0, 0.0], "labels of a Problem must increase"),
-        ("labels", [-0.0, 0.0], "repeats"),
-        ("labels", 1.0, "labels is a single number, expected several"),
-        ("prior", [0.5, 0.25], "prior sums to 0.75"),
-        ("prior", [True, 0.5], "prior holds values of type float64, expected numbers"),
-        ("epsilon", -1.0, "epsilon is -1.0"),
-        ("epsilon", None, "epsilon is of type NoneType"),
-        ("loss", {"name": "cubic"}, FORM),
-        ("loss", {"name": ["squared"]}, FORM),
-        ("loss", "squared", FORM),
-        ("loss", {"name": "squared", "half": True}, FORM),
-        ("loss", {"name": "tabulated", "entries": [[1.0]]}, "needs outputs on a grid"),
-        ("bias_penalty", "infinity", "bias_penalty is of type str"),
-        ("bias_penalty", -1.0, "bias_penalty is -1.0"),
-        ("outputs", {"kind": "ray"}, FORM),
-        ("outputs", {"kind": "line", "low": 0.0}, FORM),
-        ("outputs", {"kind": "grid", "values": [*COIN.outputs.tolist()[::-1]]}, FORM),
-        ("outputs", {"kind": "grid", "values": [0.25, 0.75]}, "cannot be unbiased"),
-        ("outputs", {"kind": "interval", "low": 1.0, "high": 0.0}, "is empty"),
-        ("outputs", None, FORM),
-    ],
+@by_case(
+    "part, value, message",
+    ("labels", [], "labels is empty"),
+    ("labels", [1.0, 0.0], "labels of a Problem must increase"),
+    ("labels", [-0.0, 0.0], "repeats"),
+    ("labels", 1.0, "labels is a single number, expected several"),
+    ("prior", [0.5, 0.25], "prior sums to 0.75"),
+    ("prior", [True, 0.5], "prior holds values of type float64, expected numbers"),
+    ("epsilon", -1.0, "epsilon is -1.0"),
+    ("epsilon", None, "epsilon is of type NoneType"),
+    ("loss", {"name": "cubic"}, FORM),
+    ("loss", {"name": ["squared"]}, FORM),
+    ("loss", "squared", FORM),
+    ("loss", {"name": "squared", "half": True}, FORM),
+    ("loss", {"name": "tabulated", "entries": [[1.0]]}, "needs outputs on a grid"),
+    ("bias_penalty", "infinity", "bias_penalty is of type str"),
+    ("bias_penalty", -1.0, "bias_penalty is -1.0"),
+    ("outputs", {"kind": "ray"}, FORM),
+    ("outputs", {"kind": "line", "low": 0.0}, FORM),
+    ("outputs", {"kind": "grid", "values": [*COIN.outputs.tolist()[::-1]]}, FORM),
+    ("outputs", {"kind": "grid", "values": [0.25, 0.75]}, "cannot be unbiased"),
+    ("outputs", {"kind": "interval", "low": 1.0, "high": 0.0}, "is empty"),
+    ("outputs", None, FORM),
 )
 def test_a_problem_without_meaning_is_refused(part, value, message):
     assert_error(message, read_changed, lambda content: content["problem"].__setitem__(part, value), error=InvalidFile)

@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise, product
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -133,19 +133,17 @@ def test_counts_over_all_words_equal_the_weights(rows, width, layout):
 
 
 @each_layout
-@pytest.mark.parametrize(
-    ("width", "depth", "rows"),
-    [
-        (1, 8, [[1, 1, 1]]),
-        (2, 4, [[3, 0, 7, 1], [1, 1, 1, 8]]),
-        (3, 2, [[0, 5, 95, 0]]),
-        (4, 2, [[1, 10**6, 1]]),
-        (8, 1, [[33, 33, 34, 1]]),
-        (10, 1, [[5, 6], [9, 2], [5, 6]]),
-        (13, 1, [[1, 2, 4]]),
-        (5, 2, stepped_rows(random.Random(0), 5, 3, 20)),
-        *nightly(*((5, 2, stepped_rows(random.Random(seed), 5, 3, 20)) for seed in (1, 2, 3))),
-    ],
+@by_case(
+    "width, depth, rows",
+    (1, 8, [[1, 1, 1]]),
+    (2, 4, [[3, 0, 7, 1], [1, 1, 1, 8]]),
+    (3, 2, [[0, 5, 95, 0]]),
+    (4, 2, [[1, 10**6, 1]]),
+    (8, 1, [[33, 33, 34, 1]]),
+    (10, 1, [[5, 6], [9, 2], [5, 6]]),
+    (13, 1, [[1, 2, 4]]),
+    (5, 2, stepped_rows(random.Random(0), 5, 3, 20)),
+    *nightly(*((5, 2, stepped_rows(random.Random(seed), 5, 3, 20)) for seed in (1, 2, 3))),
 )
 def test_counts_bracket_weights_that_no_string_can_meet(width, depth, rows, layout):
     """A stream decides for a weight if and only if its interval lies in ``[S_i, S_{i+1}) / total``: count those."""
@@ -401,22 +399,20 @@ def test_numbers_between_integer_labels_are_refused(dtype):
             sampler.sample(np.array([1, stranger, 3], dtype=dtype))
 
 
-@pytest.mark.parametrize(
-    ("labels", "values"),
-    [
-        ([0, 2**53], np.array([2**53, 2**53 + 1], dtype=np.int64)),
-        ([0, 2**53], np.array([2**53, 2**53 + 1], dtype=np.uint64)),
-        ([0, 2**53], 2**53 + 1),
-        ([2**53 - 1, 2**53], np.array([2**53, 2**53 + 1])),
-        ([-(2.0**62), 2.0**62], np.array([2**62, 2**62 + 1])),
-        ([-(2.0**62), 2.0**62], np.array([2**62, -(2**63)])),
-        # As 32-bit floats 2**24 + 1 is 2**24, which is not a label here: the bounds must not be rounded either.
-        ([2**24 + 1, 2**24 + 2], np.array([2**24], dtype=np.float32)),
-        ([2**24, 2**24 + 3], np.array([2**24 + 4], dtype=np.float32)),
-        ([float(np.float32(0.1)), 0.5], np.array([0.1, 0.5], dtype=np.float32)),
-        ([0, 1], np.array([0, np.nan])),
-        ([0, 1], np.nan),
-    ],
+@by_case(
+    "labels, values",
+    ([0, 2**53], np.array([2**53, 2**53 + 1], dtype=np.int64)),
+    ([0, 2**53], np.array([2**53, 2**53 + 1], dtype=np.uint64)),
+    ([0, 2**53], 2**53 + 1),
+    ([2**53 - 1, 2**53], np.array([2**53, 2**53 + 1])),
+    ([-(2.0**62), 2.0**62], np.array([2**62, 2**62 + 1])),
+    ([-(2.0**62), 2.0**62], np.array([2**62, -(2**63)])),
+    # As 32-bit floats 2**24 + 1 is 2**24, which is not a label here: the bounds must not be rounded either.
+    ([2**24 + 1, 2**24 + 2], np.array([2**24], dtype=np.float32)),
+    ([2**24, 2**24 + 3], np.array([2**24 + 4], dtype=np.float32)),
+    ([float(np.float32(0.1)), 0.5], np.array([0.1, 0.5], dtype=np.float32)),
+    ([0, 1], np.array([0, np.nan])),
+    ([0, 1], np.nan),
 )
 def test_numbers_that_only_rounding_makes_labels_are_refused(labels, values):
     with unknown():
@@ -432,12 +428,10 @@ def test_large_labels_and_short_decimals_are_found():
         assert tenth.sample(dtype(0.1)) == 0
 
 
-@pytest.mark.parametrize(
+@by_case(
     "values",
-    [
-        *[True, np.True_, [True, False], "1", ["1"], None, [None, 1], 1j, [2**80], np.array([1], dtype=object)],
-        *[np.array([1], dtype=np.longdouble), np.longdouble(1), np.array(["2020-01-01"], dtype="datetime64[D]")],
-    ],
+    *[True, np.True_, [True, False], "1", ["1"], None, [None, 1], 1j, [2**80], np.array([1], dtype=object)],
+    *[np.array([1], dtype=np.longdouble), np.longdouble(1), np.array(["2020-01-01"], dtype="datetime64[D]")],
 )
 def test_values_other_than_numbers_are_refused(values):
     assert_error("values are of type", sampler_of([[1, 0], [0, 1]]).sample, values)

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -130,13 +130,11 @@ class TestRightInverse:
 
 
 class TestSingular:
-    @pytest.mark.parametrize(
-        ("mechanism", "message"),
-        [
-            (optrand.rr_on_bins(range(8), np.ones(8) / 8, 1.0), "2 outputs for 8 labels"),
-            (optrand.rr_top_k([0.4, 0.3, 0.2, 0.1], 2, 1.0), "2 outputs for 4 labels"),
-            (optimal(range(6), [0.5, 0, 0, 0.2, 0.1, 0.2], 1.0), "rank 4 for 6 labels"),
-        ],
+    @by_case(
+        "mechanism, message",
+        (optrand.rr_on_bins(range(8), np.ones(8) / 8, 1.0), "2 outputs for 8 labels"),
+        (optrand.rr_top_k([0.4, 0.3, 0.2, 0.1], 2, 1.0), "2 outputs for 4 labels"),
+        (optimal(range(6), [0.5, 0, 0, 0.2, 0.1, 0.2], 1.0), "rank 4 for 6 labels"),
     )
     def test_it_is_refused_with_what_to_do(self, mechanism, message):
         released = mechanism.outputs[[0, 1]]
@@ -352,48 +350,44 @@ class TestBadInput:
         assert "1234" not in str(caught.value)
         assert_error("32-bit", estimate.mean, three.outputs.astype(np.float32), three)
 
-    @pytest.mark.parametrize(
-        ("words", "call"),
-        [
-            ("at least two", lambda three: estimate.histogram([], three)),
-            ("at least two", lambda three: estimate.histogram(three.outputs[:1], three)),
-            ("expected a Mechanism", lambda three: estimate.mean([0, 1], three.randomizer)),
-            ("expected a Mechanism", lambda three: estimate.loss_weights(three.randomizer)),
-            ("expected numbers", lambda three: estimate.mean(["a", "b"], three)),
-            ("shape", lambda three: estimate.unbiased_values(three, [1.0, 2.0])),
-            ("infinite", lambda three: estimate.unbiased_values(three, [1, 2, math.inf])),
-            ("shape", lambda three: estimate.unbiased_values(three, np.ones((3, 1, 1)))),
-            (r"function has shape \(2,\)", lambda three: estimate.average(three.outputs, three, [1, 2])),
-            *[
-                ("numbers of the function reach beyond 1e", lambda x, s=s: estimate.average(x.outputs, x, [s, 0.0, -s]))
-                for s in (1e200, 1e308)
-            ],
-            (
-                "unbiased values of the function reach beyond 1e",
-                lambda _: estimate.average([0, 1], optrand.rr([0, 1], 1e-6), [0.0, 1e149]),
-            ),
-            ("prior has 2 entries for 3", lambda three: estimate.unbiased_values(three, [1, 2, 3], prior=[0.5, 0.5])),
-            *[
-                ("between 0 and 1", lambda x, share=share: estimate.mean(x.outputs, x).interval(share))
-                for share in (0.0, 1.0, 95, -0.1)
-            ],
+    @by_case(
+        "words, call",
+        ("at least two", lambda three: estimate.histogram([], three)),
+        ("at least two", lambda three: estimate.histogram(three.outputs[:1], three)),
+        ("expected a Mechanism", lambda three: estimate.mean([0, 1], three.randomizer)),
+        ("expected a Mechanism", lambda three: estimate.loss_weights(three.randomizer)),
+        ("expected numbers", lambda three: estimate.mean(["a", "b"], three)),
+        ("shape", lambda three: estimate.unbiased_values(three, [1.0, 2.0])),
+        ("infinite", lambda three: estimate.unbiased_values(three, [1, 2, math.inf])),
+        ("shape", lambda three: estimate.unbiased_values(three, np.ones((3, 1, 1)))),
+        (r"function has shape \(2,\)", lambda three: estimate.average(three.outputs, three, [1, 2])),
+        *[
+            ("numbers of the function reach beyond 1e", lambda x, s=s: estimate.average(x.outputs, x, [s, 0.0, -s]))
+            for s in (1e200, 1e308)
+        ],
+        (
+            "unbiased values of the function reach beyond 1e",
+            lambda _: estimate.average([0, 1], optrand.rr([0, 1], 1e-6), [0.0, 1e149]),
+        ),
+        ("prior has 2 entries for 3", lambda three: estimate.unbiased_values(three, [1, 2, 3], prior=[0.5, 0.5])),
+        *[
+            ("between 0 and 1", lambda x, share=share: estimate.mean(x.outputs, x).interval(share))
+            for share in (0.0, 1.0, 95, -0.1)
         ],
     )
     def test_arguments_without_meaning(self, three, words, call):
         assert_error(words, call, three)
 
-    @pytest.mark.parametrize(
-        ("released", "kept", "message"),
-        [
-            ([0, 1], [True, False], r"1 released label\(s\) are not among those kept"),
-            ([0], [[False, False]], "hold no label"),
-            ([0], [0.5, 0.5], "expected booleans"),
-            ([0, 2], [True, True], "not among the classes 0 to 1"),
-            ([0, -1], [True, True], "not among the classes 0 to 1"),
-            ([0.0, 1.0], [True, True], "vector of integers"),
-            ([0, 1], [[True, True]], "1 rows were given for 2"),
-            ([0, 1], [[[True, True]]], "shape"),
-        ],
+    @by_case(
+        "released, kept, message",
+        ([0, 1], [True, False], r"1 released label\(s\) are not among those kept"),
+        ([0], [[False, False]], "hold no label"),
+        ([0], [0.5, 0.5], "expected booleans"),
+        ([0, 2], [True, True], "not among the classes 0 to 1"),
+        ([0, -1], [True, True], "not among the classes 0 to 1"),
+        ([0.0, 1.0], [True, True], "vector of integers"),
+        ([0, 1], [[True, True]], "1 rows were given for 2"),
+        ([0, 1], [[[True, True]]], "shape"),
     )
     def test_top_k(self, released, kept, message):
         assert_error(message, estimate.top_k_loss_weights, released, kept, 1.0)

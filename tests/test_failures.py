@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from threadpoolctl import ThreadpoolController
 
 from optrand import Grid, certify, losses, regression, solve, unbiased_regression
@@ -60,13 +60,11 @@ def test_a_backend_that_fails_is_not_the_callers_fault():
     assert_error(r"^no solution: \w+\(\) has no answer: [\w ]+$", solve, problem, solver, error=NotCertified)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "prior", "penalty", "named"),
-    [
-        (1e-15, [0.5, 0.5], 1.0, "epsilon 1e-15"),
-        (600.0, [1.0, 1e-300], 1e-9, "epsilon 600 and a prior of 1e-300 and the bias penalty 1e-09"),
-        (1.0, [0.5, 0.5], 1.0, ""),
-    ],
+@by_case(
+    "epsilon, prior, penalty, named",
+    (1e-15, [0.5, 0.5], 1.0, "epsilon 1e-15"),
+    (600.0, [1.0, 1e-300], 1e-9, "epsilon 600 and a prior of 1e-300 and the bias penalty 1e-09"),
+    (1.0, [0.5, 0.5], 1.0, ""),
 )
 def test_a_failure_names_the_numbers_that_are_extreme(epsilon, prior, penalty, named):
     def fails(_):

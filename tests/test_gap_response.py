@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import label_sets, priors
@@ -253,17 +253,15 @@ def test_labels_in_any_order_far_from_zero_or_a_single_one():
     assert proof.lower == pytest.approx(certify(sorted_).lower, rel=1e-13)
 
 
-@pytest.mark.parametrize(
-    ("labels", "prior", "epsilon", "message"),
-    [
-        ([0, 1], [0.5, 0.5], 0.0, "above 0"),
-        ([0, 1], [0.5, 0.4], 1.0, "sums to 0.9"),
-        ([0, 1, 2], [0.5, 0.5], 1.0, "one per label"),
-        ([0, 0, 2], [0.5, 0.5, 0.0], 1.0, "repeats"),
-        ([0, math.nan], [0.5, 0.5], 1.0, "NaN"),
-        ([0, 1e149], [0.5, 0.5], 1e-6, "outputs reach beyond"),
-        ([0, 1], [0.5, 0.5], 1e-200, "outputs reach beyond|overflow in floats"),
-    ],
+@by_case(
+    "labels, prior, epsilon, message",
+    ([0, 1], [0.5, 0.5], 0.0, "above 0"),
+    ([0, 1], [0.5, 0.4], 1.0, "sums to 0.9"),
+    ([0, 1, 2], [0.5, 0.5], 1.0, "one per label"),
+    ([0, 0, 2], [0.5, 0.5, 0.0], 1.0, "repeats"),
+    ([0, math.nan], [0.5, 0.5], 1.0, "NaN"),
+    ([0, 1e149], [0.5, 0.5], 1e-6, "outputs reach beyond"),
+    ([0, 1], [0.5, 0.5], 1e-200, "outputs reach beyond|overflow in floats"),
 )
 def test_bad_input_is_refused_in_words(labels, prior, epsilon, message):
     assert_error(message, gap_response, labels, prior, epsilon)

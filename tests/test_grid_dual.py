@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 
 from optrand import Problem, certify, feasible_output_set, losses, unbiased_range
 from optrand.errors import SolverFailed
@@ -36,15 +36,13 @@ def posed(k: int, n: int, epsilon: float, penalty: float = math.inf, *, even: bo
 
 @pytest.mark.parametrize("even", [True, False])
 @pytest.mark.parametrize("penalty", [math.inf, 1.5])
-@pytest.mark.parametrize(
-    ("k", "n", "epsilon"),
-    [
-        (2, 9, 0.3),
-        (7, 40, 2.0),
-        (12, 5_000, 1.0),
-        (20, 120, 1.0),
-        pytest.param(40, 300, 1.0, marks=pytest.mark.nightly),
-    ],
+@by_case(
+    "k, n, epsilon",
+    (2, 9, 0.3),
+    (7, 40, 2.0),
+    (12, 5_000, 1.0),
+    (20, 120, 1.0),
+    pytest.param(40, 300, 1.0, marks=pytest.mark.nightly),
 )
 def test_the_interior_point_alone_proves_its_answer(k: int, n: int, epsilon: float, penalty: float, even: bool) -> None:
     problem = posed(k, n, epsilon, penalty, even=even)

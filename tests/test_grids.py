@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -85,21 +85,19 @@ def test_one_label_is_its_own_grid() -> None:
     assert feasible_output_set([3.5], 1.0, 7) == Grid([3.5])  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("labels", "epsilon", "n", "message"),
-    [
-        ([], 1.0, 4, "labels is empty"),
-        ([0, 0], 1.0, 4, "repeats"),
-        ([0, math.nan], 1.0, 4, "NaN"),
-        ([0, math.inf], 1.0, 4, "infinite"),
-        ([0, 1], 0.0, 4, "epsilon"),
-        ([0, 1], math.inf, 4, "epsilon"),
-        ([0, 1], True, 4, "epsilon"),
-        ([-1e308, 1e308], 1.0, 4, "overflows"),
-        ([0, 1e305], 1e-9, 4, "overflows"),
-        ([1.0, 1.0 + 2**-50], 1.0, 100, "choose fewer"),
-        *(([0, 1], 1.0, n, "n is") for n in (1, 0, -3, 2.0, True, "3", math.nan)),
-    ],
+@by_case(
+    "labels, epsilon, n, message",
+    ([], 1.0, 4, "labels is empty"),
+    ([0, 0], 1.0, 4, "repeats"),
+    ([0, math.nan], 1.0, 4, "NaN"),
+    ([0, math.inf], 1.0, 4, "infinite"),
+    ([0, 1], 0.0, 4, "epsilon"),
+    ([0, 1], math.inf, 4, "epsilon"),
+    ([0, 1], True, 4, "epsilon"),
+    ([-1e308, 1e308], 1.0, 4, "overflows"),
+    ([0, 1e305], 1e-9, 4, "overflows"),
+    ([1.0, 1.0 + 2**-50], 1.0, 100, "choose fewer"),
+    *(([0, 1], 1.0, n, "n is") for n in (1, 0, -3, 2.0, True, "3", math.nan)),
 )
 def test_arguments_without_meaning_are_refused(labels: list[float], epsilon: float, n: object, message: str) -> None:
     assert_error(message, feasible_output_set, labels, epsilon, n)

@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from oracle import Channel, exponential, loss_above, reference_bound, split_cost
 from tables import layered_arcs
 
@@ -321,15 +321,13 @@ def test_no_foe_is_certified_what_is_not_so(name: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ two labels by formula
-@pytest.mark.parametrize(
-    ("labels", "prior", "epsilon"),
-    [
-        ([1.7e12, 1.7e12 + 1], [0.5, 0.5], 2.0),
-        ([0.0, 1.0], [0.9, 0.1], 1e-6),
-        ([-1e15, -1e15 + 1], [0.5, 0.5], 0.3),
-        ([0.0, 1e-12], [1.0, 0.0], 8.0),
-        ([3.0, 1e150], [0.5, 0.5], 40.0),
-    ],
+@by_case(
+    "labels, prior, epsilon",
+    ([1.7e12, 1.7e12 + 1], [0.5, 0.5], 2.0),
+    ([0.0, 1.0], [0.9, 0.1], 1e-6),
+    ([-1e15, -1e15 + 1], [0.5, 0.5], 0.3),
+    ([0.0, 1e-12], [1.0, 0.0], 8.0),
+    ([3.0, 1e150], [0.5, 0.5], 40.0),
 )
 def test_two_labels_are_answered_by_their_formula(labels, prior, epsilon) -> None:
     """Unbiased on the line: debiased randomized response, for any prior.

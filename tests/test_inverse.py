@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 
 import optrand.studies._unknowns
 from optrand import Dual, certify, classification, losses, lower_bound, regression, solve, unbiased_regression
@@ -112,18 +112,16 @@ def test_a_bracket_verifies_what_it_is_given(bracket):
         assert_error(nothing, EpsilonBracket, 0.3, at, given, excluded, error=NotCertified)
 
 
-@pytest.mark.parametrize(
-    ("problem", "loss"),
-    [
-        (CASES["line"][0], -1.0),
-        (CASES["absolute"][0], -1e-9),
-        (CASES["classification"][0], -0.1),
-        # Without bias 0.5 is 0 or 1, each with probability 1/2: a variance of 1/4.
-        (unbiased_regression([0, 0.5, 1], PRIOR, 1.0, outputs=np.arange(-9, 11)), 0.999 * PRIOR[1] / 8),
-        # With bias it is either: a squared error of 1/4, half of which counts.
-        (regression([0, 0.5, 1], PRIOR, 1.0, outputs=[0, 1]), 0.999 * PRIOR[1] / 8),
-        (regression([0, 0.5, 3], PRIOR, 1.0, outputs=Interval(0, 1)), 0.999 * PRIOR[2] * 2),
-    ],
+@by_case(
+    "problem, loss",
+    (CASES["line"][0], -1.0),
+    (CASES["absolute"][0], -1e-9),
+    (CASES["classification"][0], -0.1),
+    # Without bias 0.5 is 0 or 1, each with probability 1/2: a variance of 1/4.
+    (unbiased_regression([0, 0.5, 1], PRIOR, 1.0, outputs=np.arange(-9, 11)), 0.999 * PRIOR[1] / 8),
+    # With bias it is either: a squared error of 1/4, half of which counts.
+    (regression([0, 0.5, 1], PRIOR, 1.0, outputs=[0, 1]), 0.999 * PRIOR[1] / 8),
+    (regression([0, 0.5, 3], PRIOR, 1.0, outputs=Interval(0, 1)), 0.999 * PRIOR[2] * 2),
     ids=["squared", "absolute", "classification", "unbiased grid", "grid", "interval"],
 )
 def test_a_loss_below_what_no_privacy_costs_is_out_of_reach(problem, loss):
@@ -143,17 +141,15 @@ def test_one_label_is_free():
     assert_error("is reached at epsilon 1e-06", smallest_epsilon, unbiased_regression([3], [1.0], 1.0), loss=0.0)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"loss": math.nan}, "loss is nan"),
-        ({"loss": math.inf}, "loss is inf"),
-        ({"loss": "1"}, "loss is of type str"),
-        ({"loss": True}, "loss is of type bool"),
-        ({"loss": 1.0, "tolerance": 0.0}, "tolerance is 0.0, expected at least 1e-12"),
-        ({"loss": 1.0, "tolerance": -1e-6}, "expected at least 1e-12"),
-        ({"loss": 1.0, "tolerance": math.nan}, "tolerance is nan"),
-    ],
+@by_case(
+    "options, message",
+    ({"loss": math.nan}, "loss is nan"),
+    ({"loss": math.inf}, "loss is inf"),
+    ({"loss": "1"}, "loss is of type str"),
+    ({"loss": True}, "loss is of type bool"),
+    ({"loss": 1.0, "tolerance": 0.0}, "tolerance is 0.0, expected at least 1e-12"),
+    ({"loss": 1.0, "tolerance": -1e-6}, "expected at least 1e-12"),
+    ({"loss": 1.0, "tolerance": math.nan}, "tolerance is nan"),
     ids=str,
 )
 def test_arguments_without_meaning_are_refused(options, message):

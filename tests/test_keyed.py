@@ -11,7 +11,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 from words import GivenWords, SpelledIds, numbered
@@ -225,16 +225,14 @@ def test_no_key_is_pickled_or_printed():
 
 
 # ------------------------------------------------------------------------------------------------------------ bad input
-@pytest.mark.parametrize(
+@by_case(
     "ids",
-    [
-        [[1, 0]],
-        np.zeros((2, 2)),
-        np.zeros((2, 2), dtype=np.int64),
-        np.zeros(2, dtype=np.uint64),
-        np.zeros((2, 3), dtype=np.uint64),
-        np.ma.masked_array(np.zeros((2, 2), dtype=np.uint64), mask=[[True, False], [False, False]]),
-    ],
+    [[1, 0]],
+    np.zeros((2, 2)),
+    np.zeros((2, 2), dtype=np.int64),
+    np.zeros(2, dtype=np.uint64),
+    np.zeros((2, 3), dtype=np.uint64),
+    np.ma.masked_array(np.zeros((2, 2), dtype=np.uint64), mask=[[True, False], [False, False]]),
 )
 def test_ids_of_another_form_are_refused(ids):
     assert_error("ids of records", check_ids, ids)

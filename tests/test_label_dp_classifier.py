@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_blobs
@@ -158,35 +158,33 @@ def gap(row: int, kind=np.asarray):
     return lambda X: kind(np.where((np.arange(len(X)) == row)[:, np.newaxis], np.nan, X))
 
 
-@pytest.mark.parametrize(
-    ("made", "features", "match"),
-    [
-        (model(estimator=KNeighborsClassifier()), None, "takes no sample_weight"),
-        (model(estimator=Perceptron()), None, "no predict_proba"),
-        (model(estimator=object()), None, "no fit"),
-        (model(DomainPrior(3), estimator=Own()), None, "no fit"),
-        (model(Stages(2, domain_prior=DomainPrior(3, smallest=5)), estimator=Own()), None, "no fit"),
-        (model(target="debiased", estimator=NoNegative()), None, "negative weights"),
-        (model(Bits(), "labels"), None, "releases vectors"),
-        (model(Alibi(), "bits"), None, "need bits"),
-        (model(Alibi(steps=None)), None, "allow_inexact"),
-        (model(target="best"), None, "expected one of"),
-        (model(target=3), None, "expected a name"),
-        (model(epsilon=0.0), None, "epsilon"),
-        (model(Stages(3, split=(0.99, 0.005, 0.005))), None, "would have none"),
-        (model(DomainPrior(smallest=100)), None, "fewer than smallest"),
-        (model(Clusters(smallest=100)), None, "fewer than smallest"),
-        (model(DomainPrior(lambda _: [0] * 59)), None, "expected one per row"),
-        (model(Clusters(lambda _: [0] * 61, 0.1)), None, "expected one per row"),
-        (model(NearestNeighbour(100)), None, "neighbours"),
-        (model(Peers()), None, "2 classes, not of 3"),
-        (model().set_params(random_state="0"), None, "random_state"),
-        (model(epsilon=None), None, "epsilon is None"),
-        (model(epsilon=2.5), None, "over the budget"),
-        (model(), gap(7), "contains NaN"),
-        (model(NearestNeighbour(5)), gap(7), "NaN"),
-        *((model(), gap(1050, kind), "NaN") for kind in (np.asarray, np.ndarray.tolist, csr_array, pd.DataFrame)),
-    ],
+@by_case(
+    "made, features, match",
+    (model(estimator=KNeighborsClassifier()), None, "takes no sample_weight"),
+    (model(estimator=Perceptron()), None, "no predict_proba"),
+    (model(estimator=object()), None, "no fit"),
+    (model(DomainPrior(3), estimator=Own()), None, "no fit"),
+    (model(Stages(2, domain_prior=DomainPrior(3, smallest=5)), estimator=Own()), None, "no fit"),
+    (model(target="debiased", estimator=NoNegative()), None, "negative weights"),
+    (model(Bits(), "labels"), None, "releases vectors"),
+    (model(Alibi(), "bits"), None, "need bits"),
+    (model(Alibi(steps=None)), None, "allow_inexact"),
+    (model(target="best"), None, "expected one of"),
+    (model(target=3), None, "expected a name"),
+    (model(epsilon=0.0), None, "epsilon"),
+    (model(Stages(3, split=(0.99, 0.005, 0.005))), None, "would have none"),
+    (model(DomainPrior(smallest=100)), None, "fewer than smallest"),
+    (model(Clusters(smallest=100)), None, "fewer than smallest"),
+    (model(DomainPrior(lambda _: [0] * 59)), None, "expected one per row"),
+    (model(Clusters(lambda _: [0] * 61, 0.1)), None, "expected one per row"),
+    (model(NearestNeighbour(100)), None, "neighbours"),
+    (model(Peers()), None, "2 classes, not of 3"),
+    (model().set_params(random_state="0"), None, "random_state"),
+    (model(epsilon=None), None, "epsilon is None"),
+    (model(epsilon=2.5), None, "over the budget"),
+    (model(), gap(7), "contains NaN"),
+    (model(NearestNeighbour(5)), gap(7), "NaN"),
+    *((model(), gap(1050, kind), "NaN") for kind in (np.asarray, np.ndarray.tolist, csr_array, pd.DataFrame)),
 )
 def test_what_cannot_work_is_refused_before_anything_is_drawn(made, features, match) -> None:
     # Only the gaps are looked for beyond the thousand rows that an estimator is tried on.

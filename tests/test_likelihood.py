@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 
 import optrand
 from optrand.accounting import Spent
@@ -218,15 +218,13 @@ def test_what_is_not_known_is_refused() -> None:
         _ = released([0.5], optrand.rr([0, 1], 1.0), (0, 1)).likelihood
 
 
-@pytest.mark.parametrize(
+@by_case(
     "randomizer",
-    [
-        UniformRR(3, EPSILON),
-        rr_with_prior_batch([[1 / 3] * 3], EPSILON),
-        optrand.rr([0, 1, 2], EPSILON),
-        UnaryBits(3, EPSILON),
-        LatticeAlibi(3, EPSILON, steps=2),
-    ],
+    UniformRR(3, EPSILON),
+    rr_with_prior_batch([[1 / 3] * 3], EPSILON),
+    optrand.rr([0, 1, 2], EPSILON),
+    UnaryBits(3, EPSILON),
+    LatticeAlibi(3, EPSILON, steps=2),
     ids=lambda randomizer: type(randomizer).__name__,
 )
 def test_debiased_weights_are_one_hot_on_average(randomizer) -> None:

@@ -9,7 +9,7 @@ from fractions import Fraction
 import highspy
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from commands import invoke
 
 import optrand
@@ -591,14 +591,12 @@ def _edit(document, rng):
         node[name] = str(rng.choice(["Pure", "Pairwise", "==", "<=", ">=", "floor", "pairwise", value]))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"privacy": 1.0}, r"privacy is of type float, expected an object of optrand.programs, such as Pure\(1.0\)"),
-        ({"privacy": Pure}, "privacy is the class Pure"),
-        ({"privacy": Pure(1.0), "constraints": [Unbiased]}, "constraints is the class Unbiased"),
-        ({"privacy": Pure(1.0), "constraints": ["mean"]}, "constraints is of type str"),
-    ],
+@by_case(
+    "arguments, message",
+    ({"privacy": 1.0}, r"privacy is of type float, expected an object of optrand.programs, such as Pure\(1.0\)"),
+    ({"privacy": Pure}, "privacy is the class Pure"),
+    ({"privacy": Pure(1.0), "constraints": [Unbiased]}, "constraints is the class Unbiased"),
+    ({"privacy": Pure(1.0), "constraints": ["mean"]}, "constraints is of type str"),
 )
 def test_parts_of_a_program_that_are_none_are_named(arguments, message):
     assert_error(message, Program, [0, 1], [0.5, 0.5], [-1, 0, 2], **arguments)

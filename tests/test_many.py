@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 
 import optrand
 from optrand.errors import NotCertified, OutOfTime, SolverFailed, SomeFailed
@@ -80,13 +80,11 @@ def test_failures_are_named_by_position_and_lose_nothing():
     assert {i for i, result in enumerate(kept) if isinstance(result, optrand.Mechanism)} == set(range(12)) - set(lost)
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (problems(1)[0], "problems is of type Problem, expected a list"),
-        (3, "problems is of type int"),
-        ([problems(1)[0], [0, 1]], "problem number 1 is of type list, expected one of optrand.regression"),
-    ],
+@by_case(
+    "given, words",
+    (problems(1)[0], "problems is of type Problem, expected a list"),
+    (3, "problems is of type int"),
+    ([problems(1)[0], [0, 1]], "problem number 1 is of type list, expected one of optrand.regression"),
 )
 def test_bad_input_is_refused_before_anything_is_solved(given, words):
     solver = Counting()

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import circulant, debiased, layered_arcs, mechanism_of, resealed, response, rows_of
@@ -265,46 +265,44 @@ class MaskedLater:
         return np.ma.array([[2, 1], [1, 2]], mask=[[0, 1], [0, 0]])
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"weights": [[2, 1], [1, 3]]}, "row 1 of weights has another total"),
-        ({"weights": [[3, 1], [1, 3]]}, r"is 3, expected at most exp\(epsilon\) at epsilon = 0.7: .* not be private"),
-        ({"weights": [[1, 0], [0, 1]]}, r"a weight is 0 where another .* would not be private"),
-        ({"weights": [[2, -1], [-1, 2]]}, "output 0 has a negative weight"),
-        ({"weights": [[0, 0], [0, 0]]}, "at least one"),
-        ({"weights": [[2, 1]]}, r"weights has shape \(1, 2\), expected \(2, 2\)"),
-        ({"weights": np.ma.array([[2, 1], [1, 2]], mask=[[0, 1], [0, 0]], fill_value=1)}, "weights is a masked array"),
-        ({"weights": [np.ma.array([2, 1], mask=[0, 1]), [1, 2]]}, "weights is a masked array"),
-        ({"weights": np.array([[99, 1], [1, 99]]).view(Lying)}, "would not be private"),
-        ({"weights": np.array([[99, 1], [1, 99]], dtype=object).view(Lying)}, "would not be private"),
-        ({"weights": MaskedLater()}, "weights is a masked array"),
-        ({"weights": [[np.ma.array(2, mask=True), 1], [1, 2]]}, "weights is a masked array"),
-        ({"weights": LyingArcs(2, [0, 0], [0, 0], [0, 1], [50, 1])}, "row 1 of weights has another total"),
-        ({"problem": LyingProblem([0, 1], HALF, 0.7, losses.squared, 0.0, Line())}, "of type LyingProblem, expected"),
-        ({"weights": COIN_ARCS, "ratio": LyingFraction(50)}, "would not be private"),
-        ({"weights": [[2, 1], [1]]}, r"weights has shape \(2,\)"),
-        ({"weights": [[2.0, 1.0], [1.0, 2.0]]}, "floats and booleans are not exact"),
-        ({"weights": [[True, 1], [1, 1]]}, "floats and booleans are not exact"),
-        ({"weights": np.array(COIN_TABLE) / 3}, "floats and booleans are not exact"),
-        ({"weights": [[2 * 10**4000, 10**4000], [10**4000, 2 * 10**4000]]}, "divide the weights"),
-        ({"weights": IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 2])}, "row 1 of weights has another total"),
-        ({"weights": COIN_ARCS, "outputs": [0]}, "2 columns for 1 outputs"),
-        ({"weights": IntegerArcs(3, [0, 2], [1, 2], [0, 1], [1, 1])}, "at increasing labels from 0 to 1|another total"),
-        ({"weights": IntegerArcs(2, [0, 1], [0, 1], [0, 1], [10**4000] * 2)}, "divide the weights"),
-        ({"weights": COIN_ARCS, "ratio": Fraction(21, 10)}, r"is 21/10, expected at most exp\(epsilon\)"),
-        ({"weights": COIN_ARCS, "ratio": Fraction(10**400)}, "beyond 1e308"),
-        ({"outputs": [2.0, -1.0]}, "must strictly increase"),
-        ({"outputs": [1.0, 1.0]}, "must strictly increase"),
-        ({"outputs": [-1.0, math.nan]}, "NaN or infinite"),
-        ({"problem": "coin"}, "expected a Problem"),
-        ({"problem": unbiased_regression([0, 2], HALF, 0.7)}, "labels of the table are not those of the problem"),
-        ({"dual": [[0.0], [0.0]]}, "expected a Dual or None"),
-        ({"dual": Dual([0.0], [0.0])}, "dual has 1 entries for 2 labels"),
-        ({"problem": regression([0, 1], HALF, 0.7, outputs=[0, 1])}, r"2 output\(s\) lie outside .* first is -1"),
-        ({"problem": regression([0, 1], HALF, 0.7, outputs=Interval(-1, 1))}, r"1 output\(s\) lie outside"),
-        ({"problem": regression([0, 1], HALF, 0.7, loss=losses.poisson_log)}, "poisson_log needs outputs above 0"),
-    ],
+@by_case(
+    "changes, message",
+    ({"weights": [[2, 1], [1, 3]]}, "row 1 of weights has another total"),
+    ({"weights": [[3, 1], [1, 3]]}, r"is 3, expected at most exp\(epsilon\) at epsilon = 0.7: .* not be private"),
+    ({"weights": [[1, 0], [0, 1]]}, r"a weight is 0 where another .* would not be private"),
+    ({"weights": [[2, -1], [-1, 2]]}, "output 0 has a negative weight"),
+    ({"weights": [[0, 0], [0, 0]]}, "at least one"),
+    ({"weights": [[2, 1]]}, r"weights has shape \(1, 2\), expected \(2, 2\)"),
+    ({"weights": np.ma.array([[2, 1], [1, 2]], mask=[[0, 1], [0, 0]], fill_value=1)}, "weights is a masked array"),
+    ({"weights": [np.ma.array([2, 1], mask=[0, 1]), [1, 2]]}, "weights is a masked array"),
+    ({"weights": np.array([[99, 1], [1, 99]]).view(Lying)}, "would not be private"),
+    ({"weights": np.array([[99, 1], [1, 99]], dtype=object).view(Lying)}, "would not be private"),
+    ({"weights": MaskedLater()}, "weights is a masked array"),
+    ({"weights": [[np.ma.array(2, mask=True), 1], [1, 2]]}, "weights is a masked array"),
+    ({"weights": LyingArcs(2, [0, 0], [0, 0], [0, 1], [50, 1])}, "row 1 of weights has another total"),
+    ({"problem": LyingProblem([0, 1], HALF, 0.7, losses.squared, 0.0, Line())}, "of type LyingProblem, expected"),
+    ({"weights": COIN_ARCS, "ratio": LyingFraction(50)}, "would not be private"),
+    ({"weights": [[2, 1], [1]]}, r"weights has shape \(2,\)"),
+    ({"weights": [[2.0, 1.0], [1.0, 2.0]]}, "floats and booleans are not exact"),
+    ({"weights": [[True, 1], [1, 1]]}, "floats and booleans are not exact"),
+    ({"weights": np.array(COIN_TABLE) / 3}, "floats and booleans are not exact"),
+    ({"weights": [[2 * 10**4000, 10**4000], [10**4000, 2 * 10**4000]]}, "divide the weights"),
+    ({"weights": IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 2])}, "row 1 of weights has another total"),
+    ({"weights": COIN_ARCS, "outputs": [0]}, "2 columns for 1 outputs"),
+    ({"weights": IntegerArcs(3, [0, 2], [1, 2], [0, 1], [1, 1])}, "at increasing labels from 0 to 1|another total"),
+    ({"weights": IntegerArcs(2, [0, 1], [0, 1], [0, 1], [10**4000] * 2)}, "divide the weights"),
+    ({"weights": COIN_ARCS, "ratio": Fraction(21, 10)}, r"is 21/10, expected at most exp\(epsilon\)"),
+    ({"weights": COIN_ARCS, "ratio": Fraction(10**400)}, "beyond 1e308"),
+    ({"outputs": [2.0, -1.0]}, "must strictly increase"),
+    ({"outputs": [1.0, 1.0]}, "must strictly increase"),
+    ({"outputs": [-1.0, math.nan]}, "NaN or infinite"),
+    ({"problem": "coin"}, "expected a Problem"),
+    ({"problem": unbiased_regression([0, 2], HALF, 0.7)}, "labels of the table are not those of the problem"),
+    ({"dual": [[0.0], [0.0]]}, "expected a Dual or None"),
+    ({"dual": Dual([0.0], [0.0])}, "dual has 1 entries for 2 labels"),
+    ({"problem": regression([0, 1], HALF, 0.7, outputs=[0, 1])}, r"2 output\(s\) lie outside .* first is -1"),
+    ({"problem": regression([0, 1], HALF, 0.7, outputs=Interval(-1, 1))}, r"1 output\(s\) lie outside"),
+    ({"problem": regression([0, 1], HALF, 0.7, loss=losses.poisson_log)}, "poisson_log needs outputs above 0"),
 )
 def test_the_constructor_refuses(changes, message):
     assert_error(message, coin, **changes)
@@ -313,25 +311,23 @@ def test_the_constructor_refuses(changes, message):
 COIN_COLUMNS = (((0, 2), (1, -1)), ((0, 1), (1, 1)))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"labels": [1, 0]}, "labels of a table must strictly increase"),
-        ({"labels": [0]}, "at increasing labels from 0 to 0"),
-        ({"columns": COIN_COLUMNS[:1]}, "1 columns for 2 outputs"),
-        ({"columns": (((0, 2), (0, -1)), COIN_COLUMNS[1])}, "steps of output 0"),
-        ({"columns": (((1, 2), (0, -1)), COIN_COLUMNS[1])}, "steps of output 0"),
-        ({"columns": (COIN_COLUMNS[0], ((0, 1), (2, 1)))}, "steps of output 1"),
-        ({"columns": (COIN_COLUMNS[0], ((-1, 1), (1, 1)))}, "steps of output 1"),
-        ({"columns": (COIN_COLUMNS[0], ((0, 3), (1, 0)))}, "other than 0"),
-        ({"columns": (COIN_COLUMNS[0], ((0, 1.0), (1, 1)))}, "must be integers"),
-        ({"columns": (COIN_COLUMNS[0], ((False, 1), (1, 1)))}, "must be integers"),
-        ({"columns": (COIN_COLUMNS[0], ((0, np.int64(1)), (1, 1)))}, "must be integers"),
-        ({"columns": (((0, 99), (1, LyingInteger(-98))), ((0, 1), (1, LyingInteger(98))))}, "must be integers"),
-        ({"columns": (((0, 2), (1, -3)), ((0, 1), (1, 3)))}, "output 0 has a negative weight"),
-        ({"columns": (COIN_COLUMNS[0], ())}, "output 1 never occurs"),
-        ({"columns": (COIN_COLUMNS[0], ((0, 1), (1, -1)))}, "row 1 of weights has another total"),
-    ],
+@by_case(
+    "changes, message",
+    ({"labels": [1, 0]}, "labels of a table must strictly increase"),
+    ({"labels": [0]}, "at increasing labels from 0 to 0"),
+    ({"columns": COIN_COLUMNS[:1]}, "1 columns for 2 outputs"),
+    ({"columns": (((0, 2), (0, -1)), COIN_COLUMNS[1])}, "steps of output 0"),
+    ({"columns": (((1, 2), (0, -1)), COIN_COLUMNS[1])}, "steps of output 0"),
+    ({"columns": (COIN_COLUMNS[0], ((0, 1), (2, 1)))}, "steps of output 1"),
+    ({"columns": (COIN_COLUMNS[0], ((-1, 1), (1, 1)))}, "steps of output 1"),
+    ({"columns": (COIN_COLUMNS[0], ((0, 3), (1, 0)))}, "other than 0"),
+    ({"columns": (COIN_COLUMNS[0], ((0, 1.0), (1, 1)))}, "must be integers"),
+    ({"columns": (COIN_COLUMNS[0], ((False, 1), (1, 1)))}, "must be integers"),
+    ({"columns": (COIN_COLUMNS[0], ((0, np.int64(1)), (1, 1)))}, "must be integers"),
+    ({"columns": (((0, 99), (1, LyingInteger(-98))), ((0, 1), (1, LyingInteger(98))))}, "must be integers"),
+    ({"columns": (((0, 2), (1, -3)), ((0, 1), (1, 3)))}, "output 0 has a negative weight"),
+    ({"columns": (COIN_COLUMNS[0], ())}, "output 1 never occurs"),
+    ({"columns": (COIN_COLUMNS[0], ((0, 1), (1, -1)))}, "row 1 of weights has another total"),
 )
 def test_a_table_is_checked(changes, message):
     parts = {"labels": [0, 1], "outputs": [-1.0, 2.0], "columns": COIN_COLUMNS}
@@ -339,25 +335,23 @@ def test_a_table_is_checked(changes, message):
     assert_error(message, Table.of_columns, **{**parts, **changes})
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"heights": [2, -1, 1, 1]}, "must be integers"),
-        ({"heights": np.array([2, -1, 1, 1.0], dtype=object)}, "must be integers"),
-        ({"heights": np.array([2, -1, 1, LyingInteger(1)], dtype=object)}, "must be integers"),
-        ({"places": np.array([0, 1, 0, 1.0])}, "must be integers"),
-        ({"places": np.array([0, 1, 0, 2])}, "steps of output 1 must be integers other than 0 at increasing labels"),
-        ({"places": np.array([1, 0, 0, 1])}, "steps of output 0"),
-        ({"places": np.array([0, 1, 0])}, "of one length"),
-        ({"outputs": np.array([0, 1, 0, 1])}, "in order"),
-        ({"outputs": np.array([-1, -1, 1, 1])}, "in order"),
-        ({"outputs": np.array([1, 1, 2, 2])}, "3 columns for 2 outputs"),
-        ({"outputs": np.array([0, 0, 1, 2**60])}, f"{2**60 + 1} columns for 2 outputs"),
-        ({"places": np.array([[0, 1], [0, 1]])}, "arrays of one length"),
-        (dict.fromkeys(("places", "outputs"), np.array(0)) | {"heights": np.array(1, dtype=object)}, "of one length"),
-        ({"outputs": np.array([1, 1, 1, 1])}, "output 0 never occurs"),
-        ({"outputs": np.array([0, 0, 0, 0])}, "steps of output 0"),
-    ],
+@by_case(
+    "changes, message",
+    ({"heights": [2, -1, 1, 1]}, "must be integers"),
+    ({"heights": np.array([2, -1, 1, 1.0], dtype=object)}, "must be integers"),
+    ({"heights": np.array([2, -1, 1, LyingInteger(1)], dtype=object)}, "must be integers"),
+    ({"places": np.array([0, 1, 0, 1.0])}, "must be integers"),
+    ({"places": np.array([0, 1, 0, 2])}, "steps of output 1 must be integers other than 0 at increasing labels"),
+    ({"places": np.array([1, 0, 0, 1])}, "steps of output 0"),
+    ({"places": np.array([0, 1, 0])}, "of one length"),
+    ({"outputs": np.array([0, 1, 0, 1])}, "in order"),
+    ({"outputs": np.array([-1, -1, 1, 1])}, "in order"),
+    ({"outputs": np.array([1, 1, 2, 2])}, "3 columns for 2 outputs"),
+    ({"outputs": np.array([0, 0, 1, 2**60])}, f"{2**60 + 1} columns for 2 outputs"),
+    ({"places": np.array([[0, 1], [0, 1]])}, "arrays of one length"),
+    (dict.fromkeys(("places", "outputs"), np.array(0)) | {"heights": np.array(1, dtype=object)}, "of one length"),
+    ({"outputs": np.array([1, 1, 1, 1])}, "output 0 never occurs"),
+    ({"outputs": np.array([0, 0, 0, 0])}, "steps of output 0"),
 )
 def test_steps_of_a_table_are_checked(changes, message):
     steps = Table.of_columns([0, 1], [-1.0, 2.0], COIN_COLUMNS).steps

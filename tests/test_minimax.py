@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 
 import optrand
 from optrand import Interval, Mechanism, Problem, certify
@@ -210,19 +210,17 @@ def test_wrong_priors_multipliers_and_tables_are_not_believed() -> None:
     assert_error("would not be private", replace, mechanism, problem=replace(problem, epsilon=0.99))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message", "error"),
-    [
-        ({"outputs": [0.0, 7.0, 30.0]}, "not a grid", InvalidInput),
-        ({"bias_penalty": 0.0}, "bias_penalty is 0", InvalidInput),
-        ({"bias_penalty": -1.0}, "bias_penalty", InvalidInput),
-        ({"labels": [1.0, 1.0]}, "labels repeats", InvalidInput),
-        ({"epsilon": 0.0}, "epsilon", InvalidInput),
-        ({"epsilon": math.nan}, "epsilon", InvalidInput),
-        ({"outputs": Interval(0, 7)}, "would do", Infeasible),
-        ({"epsilon": 20.0}, ".", NotCertified),
-        ({"epsilon": 40.0}, ".", NotCertified),
-    ],
+@by_case(
+    "arguments, message, error",
+    ({"outputs": [0.0, 7.0, 30.0]}, "not a grid", InvalidInput),
+    ({"bias_penalty": 0.0}, "bias_penalty is 0", InvalidInput),
+    ({"bias_penalty": -1.0}, "bias_penalty", InvalidInput),
+    ({"labels": [1.0, 1.0]}, "labels repeats", InvalidInput),
+    ({"epsilon": 0.0}, "epsilon", InvalidInput),
+    ({"epsilon": math.nan}, "epsilon", InvalidInput),
+    ({"outputs": Interval(0, 7)}, "would do", Infeasible),
+    ({"epsilon": 20.0}, ".", NotCertified),
+    ({"epsilon": 40.0}, ".", NotCertified),
 )
 def test_bad_arguments_are_refused_and_a_huge_epsilon_fails_honestly(arguments, message: str, error: type) -> None:
     assert_error(message, minimax, **{"labels": UNEVEN, "epsilon": 1.0, **arguments}, error=error)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,20 +34,18 @@ def test_what_is_shown_is_at_least_what_was_spent(epsilon):
     assert epsilon <= shown <= epsilon * (1 + Fraction(1, 10**16))
 
 
-@pytest.mark.parametrize(
-    ("spent", "words"),
-    [
-        (Spent(), "epsilon 0"),
-        (Spent(0.95), "epsilon 0.95"),
-        (Spent(Fraction(19, 20)), "epsilon 0.95"),
-        (Spent(0.1), "epsilon 0.1"),
-        (Spent(0.9) + Spent(0.1), "epsilon 1"),
-        (Spent(0.95) + Spent(0.05), "epsilon 1"),
-        (Spent(700.0), "epsilon 700"),
-        (Spent(1, 1e-9), "epsilon 1, delta 1e-9"),
-        (Spent(Fraction(0.1)), "epsilon 0.10000000000000001"),
-        (Spent(2, exact=False), "epsilon 2 (for real numbers only)"),
-    ],
+@by_case(
+    "spent, words",
+    (Spent(), "epsilon 0"),
+    (Spent(0.95), "epsilon 0.95"),
+    (Spent(Fraction(19, 20)), "epsilon 0.95"),
+    (Spent(0.1), "epsilon 0.1"),
+    (Spent(0.9) + Spent(0.1), "epsilon 1"),
+    (Spent(0.95) + Spent(0.05), "epsilon 1"),
+    (Spent(700.0), "epsilon 700"),
+    (Spent(1, 1e-9), "epsilon 1, delta 1e-9"),
+    (Spent(Fraction(0.1)), "epsilon 0.10000000000000001"),
+    (Spent(2, exact=False), "epsilon 2 (for real numbers only)"),
 )
 def test_words(spent, words):
     assert str(spent) == words

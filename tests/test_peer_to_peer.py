@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from scipy import stats
 
 from optrand.baselines._groups import Groups
@@ -233,19 +233,17 @@ def test_copies_stay_in_their_cluster():
     np.testing.assert_array_equal(release.labels, np.tile([0, 1, 0], 100))
 
 
-@pytest.mark.parametrize(
-    ("message", "call"),
-    [
-        ("flip is 1.5, expected a probability from 0 to 1", lambda _: PeerToPeer(1.5, 0.5)),
-        ("flip is -0.1", lambda _: PeerToPeer(-0.1, 0.5)),
-        ("rate is 2", lambda _: PeerToPeer(0.5, 2)),
-        ("flip is nan", lambda _: PeerToPeer(math.nan, 0.5)),
-        ("rate is of type str", lambda _: PeerToPeer(0.1, "all")),
-        *[("delta is", lambda peers, delta=delta: peers.at_delta(delta, 10)) for delta in (0.0, 1e-30, 1.0, -1.0)],
-        ("delta is 0", lambda peers: lemma9(peers, 0.0, 10)),
-        *[("size of a cluster is", lambda peers, size=size: peers.delta(1.0, size)) for size in (0, 2.5)],
-        ("expected one label and one group", lambda peers: peers.release([0, 1, 1], Groups.of_ids([0, 0]))),
-    ],
+@by_case(
+    "message, call",
+    ("flip is 1.5, expected a probability from 0 to 1", lambda _: PeerToPeer(1.5, 0.5)),
+    ("flip is -0.1", lambda _: PeerToPeer(-0.1, 0.5)),
+    ("rate is 2", lambda _: PeerToPeer(0.5, 2)),
+    ("flip is nan", lambda _: PeerToPeer(math.nan, 0.5)),
+    ("rate is of type str", lambda _: PeerToPeer(0.1, "all")),
+    *[("delta is", lambda peers, delta=delta: peers.at_delta(delta, 10)) for delta in (0.0, 1e-30, 1.0, -1.0)],
+    ("delta is 0", lambda peers: lemma9(peers, 0.0, 10)),
+    *[("size of a cluster is", lambda peers, size=size: peers.delta(1.0, size)) for size in (0, 2.5)],
+    ("expected one label and one group", lambda peers: peers.release([0, 1, 1], Groups.of_ids([0, 0]))),
 )
 def test_arguments_without_meaning_are_refused(message, call):
     assert_error(message, call, PeerToPeer(0.1, 0.5))

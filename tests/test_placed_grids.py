@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,23 +77,21 @@ def test_what_rounding_adds_and_the_prior_of_the_knots_by_hand():
     assert knots.probabilities.tolist() == pytest.approx([1 / 8, 1 / 8 + 1 / 4 + 1 / 2 * 5 / 6, 1 / 12])
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: ContinuousPrior([]), "values is empty"),
-        (lambda: ContinuousPrior([math.nan, 1]), "NaN"),
-        (lambda: ContinuousPrior([1e200, 0]), "rescale"),
-        (lambda: ContinuousPrior([0, 1], [1]), "1 weights for 2 values"),
-        (lambda: ContinuousPrior([0, 1], [-1, 2]), "at least 0"),
-        (lambda: ContinuousPrior([0, 1], [0, 0]), "above 0"),
-        (lambda: ContinuousPrior([3]), "two ends"),
-        (lambda: ContinuousPrior([0, 1], low=math.inf), "low is inf"),
-        (lambda: ContinuousPrior([0, 1], high=True), "high is of type bool"),
-        (lambda: Knots(ContinuousPrior([0, 1, 2]), [0, 1]), "from 0 to 1, expected the ends"),
-        *[(lambda n=n: place_knots(ContinuousPrior([0, 1, 2]), n), f"is {n}") for n in (1, 2.0, True)],
-        *[(lambda x=x: mesh_size([0, 1], 1.0, **x), ".") for x in ({"tolerance": 0.0}, {"tolerance": 1e-300})],
-        (lambda: mesh_size([0, 1], 1.0, tolerance=1.0, lipschitz=-1.0), "."),
-    ],
+@by_case(
+    "call, message",
+    (lambda: ContinuousPrior([]), "values is empty"),
+    (lambda: ContinuousPrior([math.nan, 1]), "NaN"),
+    (lambda: ContinuousPrior([1e200, 0]), "rescale"),
+    (lambda: ContinuousPrior([0, 1], [1]), "1 weights for 2 values"),
+    (lambda: ContinuousPrior([0, 1], [-1, 2]), "at least 0"),
+    (lambda: ContinuousPrior([0, 1], [0, 0]), "above 0"),
+    (lambda: ContinuousPrior([3]), "two ends"),
+    (lambda: ContinuousPrior([0, 1], low=math.inf), "low is inf"),
+    (lambda: ContinuousPrior([0, 1], high=True), "high is of type bool"),
+    (lambda: Knots(ContinuousPrior([0, 1, 2]), [0, 1]), "from 0 to 1, expected the ends"),
+    *[(lambda n=n: place_knots(ContinuousPrior([0, 1, 2]), n), f"is {n}") for n in (1, 2.0, True)],
+    *[(lambda x=x: mesh_size([0, 1], 1.0, **x), ".") for x in ({"tolerance": 0.0}, {"tolerance": 1e-300})],
+    (lambda: mesh_size([0, 1], 1.0, tolerance=1.0, lipschitz=-1.0), "."),
 )
 def test_priors_knots_and_meshes_without_meaning_are_refused(call, message):
     assert_error(message, call)
@@ -212,13 +210,11 @@ def test_what_cannot_be_met_is_said():
     assert_error("lattice", adaptive_outputs, boxed, tolerance=1e-3, step=4, error=Infeasible)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        *[({"tolerance": tolerance}, "tolerance") for tolerance in (0, -1, math.nan, True, "0.1", 1e-17)],
-        *[(options, "either tolerance= or n=") for options in ({}, {"tolerance": 0.1, "n": 3})],
-        *[({"tolerance": 0.1, "step": step}, "step") for step in (0, -1, math.inf, "1")],
-    ],
+@by_case(
+    "options, message",
+    *[({"tolerance": tolerance}, "tolerance") for tolerance in (0, -1, math.nan, True, "0.1", 1e-17)],
+    *[(options, "either tolerance= or n=") for options in ({}, {"tolerance": 0.1, "n": 3})],
+    *[({"tolerance": 0.1, "step": step}, "step") for step in (0, -1, math.inf, "1")],
 )
 def test_options_without_meaning_are_refused(options, message):
     problem = unbiased_regression([0, 1], [0.5, 0.5], 1.0)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import matplotlib
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
@@ -141,13 +141,11 @@ def test_paper_is_white_and_letters_are_dark_on_a_dark_page(name):
     assert not [ink for ink in inks if brightness(ink) > 0.5 and ink != "white"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"ax": 3}, "ax is of type int, expected Axes or a figure"),
-        ({"ax": Figure().add_axes((0, 0, 1, 1))}, "make it with plt.subplots"),
-        ({"labels": [7]}, "7 is not one of the labels, the nearest is 3"),
-    ],
+@by_case(
+    "options, message",
+    ({"ax": 3}, "ax is of type int, expected Axes or a figure"),
+    ({"ax": Figure().add_axes((0, 0, 1, 1))}, "make it with plt.subplots"),
+    ({"labels": [7]}, "7 is not one of the labels, the nearest is 3"),
 )
 def test_other_places_and_labels_are_refused(options, message):
     assert_error(message, plotting.pmf_figure, MECHANISM, **options)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,18 +45,13 @@ def test_ten_thousand_labels_with_system_entropy():
     assert noisy != private_histogram(np.full(10_000, 50), 0.1, source=SystemEntropy())
 
 
-@pytest.mark.parametrize(
-    ("words", "call", "arguments"),
-    [
-        *[
-            (".", private_histogram, (counts, 1.0))
-            for counts in ([], [1.0, 2.0], [[1, 2]], [True, False], ["1"], [1, -1])
-        ],
-        *[(".", split_at, (1.0, part)) for part in (1.0, 2.0, 0.0, -0.1, math.nan, True, "0.1")],
-        ("at least one of each", split_budget, (1.0, 0, 5)),
-        ("at least one of each", split_budget, (1.0, 5, 0)),
-        (r"0 row\(s\)", smoothed_prior, (EstimatedPrior((1, 2), 1.0), 0)),
-    ],
+@by_case(
+    "words, call, arguments",
+    *[(".", private_histogram, (counts, 1.0)) for counts in ([], [1.0, 2.0], [[1, 2]], [True, False], ["1"], [1, -1])],
+    *[(".", split_at, (1.0, part)) for part in (1.0, 2.0, 0.0, -0.1, math.nan, True, "0.1")],
+    ("at least one of each", split_budget, (1.0, 0, 5)),
+    ("at least one of each", split_budget, (1.0, 5, 0)),
+    (r"0 row\(s\)", smoothed_prior, (EstimatedPrior((1, 2), 1.0), 0)),
 )
 def test_counts_and_budgets_without_meaning_are_refused(words, call, arguments):
     assert_error(words, call, *arguments)

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -149,20 +149,18 @@ def test_a_forked_account_is_none() -> None:
     assert os.read(reading, 100) == b"refused"
 
 
-@pytest.mark.parametrize(
+@by_case(
     "look",
-    [
-        copy.copy,
-        copy.deepcopy,
-        pickle.dumps,
-        PrivateLabels.__getstate__,
-        np.asarray,
-        np.array,
-        list,
-        sorted,
-        pd.Series,
-        lambda x: [*x],
-    ],
+    copy.copy,
+    copy.deepcopy,
+    pickle.dumps,
+    PrivateLabels.__getstate__,
+    np.asarray,
+    np.array,
+    list,
+    sorted,
+    pd.Series,
+    lambda x: [*x],
 )
 def test_labels_are_not_copied_nor_turned_into_arrays(look) -> None:
     assert_error("private labels cannot be", look, made())
@@ -227,12 +225,10 @@ def test_delta_needs_a_budget() -> None:
     assert labels.spent.delta == Fraction(1, 10**6)
 
 
-@pytest.mark.parametrize(
+@by_case(
     "randomizer",
-    [
-        *[UniformRR(4, 1.0), UnaryBits(2, 1.0), DiscreteLaplace([0, 2], 1.0), optrand.rr([5, 6, 7], 1.0)],
-        *[rr_with_prior_batch([[0.2, 0.3, 0.5]] * 2, 1.0), object()],
-    ],
+    *[UniformRR(4, 1.0), UnaryBits(2, 1.0), DiscreteLaplace([0, 2], 1.0), optrand.rr([5, 6, 7], 1.0)],
+    *[rr_with_prior_batch([[0.2, 0.3, 0.5]] * 2, 1.0), object()],
     ids=lambda randomizer: type(randomizer).__name__,
 )
 def test_randomizers_for_other_labels_are_refused_before_they_are_charged(randomizer) -> None:

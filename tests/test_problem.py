@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
@@ -64,55 +64,51 @@ def stated(outputs=None, **options):
     return lambda: regression([0, 1], HALVES, 1.0, outputs=outputs, **options)
 
 
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        (lambda: Problem([1, 0], HALVES, 1.0, losses.squared, 0.0, Line()), "use the constructors, which sort them"),
-        (lambda: Problem([0, 1], HALVES, 1.0, losses.squared, 0.0, [0.0]), "type list, expected Line or Interval"),
-        (stated(bias_penalty=-1.0), "bias_penalty is -1.0, expected a number from 0 to math.inf"),
-        (stated(bias_penalty=math.nan), "bias_penalty is nan"),
-        (stated(bias_penalty=True), "bias_penalty is of type bool"),
-        (stated(bias_penalty="inf"), "bias_penalty is of type str"),
-        (stated([0.0, -0.0]), "outputs repeats 1 value"),
-        (stated([]), "outputs is empty"),
-        (stated([0, math.inf]), "outputs holds NaN or infinite values"),
-        (stated([[0, 1]]), "outputs has 2 dimensions"),
-        (stated(["0", "1"]), "outputs holds values of type"),
-        (stated(3.0), "outputs is a single number, expected several"),
-        (stated([0, 1e151]), "outputs reach beyond 1e\\+150, where the square of a float overflows"),
-        (lambda: Interval(1, 1), "the interval from 1 to 1 is empty"),
-        (lambda: Interval(2, 1), "the interval from 2 to 1 is empty: its low end must be lower"),
-        (lambda: Interval(math.nan, 1), "the interval's low end is nan"),
-        (lambda: Interval(0, math.inf), "the interval's high end is inf"),
-        (lambda: Interval(True, 2), "the interval's low end is of type bool"),
-        (lambda: Interval(-1e200, 2), "the interval's ends reach beyond 1e\\+150"),
-        (stated(loss="squared"), "loss is the text 'squared', .*: pass optrand.losses.squared"),
-        (stated(loss=losses.Tabulated([[0, 1], [1, 0]])), "a tabulated loss needs outputs on a grid"),
-        (stated([0, 1], loss=losses.Tabulated([[0, 1]])), r"shape \(1, 2\), expected \(2, 2\)"),
-        (stated(loss=losses.zero_one), "use classification"),
-        (stated([0, 1], loss=losses.zero_one, bias_penalty=1.0), "use classification"),
-        (stated(loss=losses.absolute, bias_penalty=1.0), "absolute with a bias penalty needs outputs on a grid"),
-        (stated(loss=losses.poisson_log, bias_penalty=math.inf), "poisson_log with a bias penalty needs outputs"),
-        (stated([0, 1], loss=losses.poisson_log), "poisson_log needs outputs above 0"),
-        (stated(Interval(-1, 1), loss=losses.poisson_log), "poisson_log needs outputs above 0"),
-        (lambda: regression([-1, 1], HALVES, 1.0, loss=losses.poisson_log), "labels of at least 0"),
-    ],
+@by_case(
+    "state, message",
+    (lambda: Problem([1, 0], HALVES, 1.0, losses.squared, 0.0, Line()), "use the constructors, which sort them"),
+    (lambda: Problem([0, 1], HALVES, 1.0, losses.squared, 0.0, [0.0]), "type list, expected Line or Interval"),
+    (stated(bias_penalty=-1.0), "bias_penalty is -1.0, expected a number from 0 to math.inf"),
+    (stated(bias_penalty=math.nan), "bias_penalty is nan"),
+    (stated(bias_penalty=True), "bias_penalty is of type bool"),
+    (stated(bias_penalty="inf"), "bias_penalty is of type str"),
+    (stated([0.0, -0.0]), "outputs repeats 1 value"),
+    (stated([]), "outputs is empty"),
+    (stated([0, math.inf]), "outputs holds NaN or infinite values"),
+    (stated([[0, 1]]), "outputs has 2 dimensions"),
+    (stated(["0", "1"]), "outputs holds values of type"),
+    (stated(3.0), "outputs is a single number, expected several"),
+    (stated([0, 1e151]), "outputs reach beyond 1e\\+150, where the square of a float overflows"),
+    (lambda: Interval(1, 1), "the interval from 1 to 1 is empty"),
+    (lambda: Interval(2, 1), "the interval from 2 to 1 is empty: its low end must be lower"),
+    (lambda: Interval(math.nan, 1), "the interval's low end is nan"),
+    (lambda: Interval(0, math.inf), "the interval's high end is inf"),
+    (lambda: Interval(True, 2), "the interval's low end is of type bool"),
+    (lambda: Interval(-1e200, 2), "the interval's ends reach beyond 1e\\+150"),
+    (stated(loss="squared"), "loss is the text 'squared', .*: pass optrand.losses.squared"),
+    (stated(loss=losses.Tabulated([[0, 1], [1, 0]])), "a tabulated loss needs outputs on a grid"),
+    (stated([0, 1], loss=losses.Tabulated([[0, 1]])), r"shape \(1, 2\), expected \(2, 2\)"),
+    (stated(loss=losses.zero_one), "use classification"),
+    (stated([0, 1], loss=losses.zero_one, bias_penalty=1.0), "use classification"),
+    (stated(loss=losses.absolute, bias_penalty=1.0), "absolute with a bias penalty needs outputs on a grid"),
+    (stated(loss=losses.poisson_log, bias_penalty=math.inf), "poisson_log with a bias penalty needs outputs"),
+    (stated([0, 1], loss=losses.poisson_log), "poisson_log needs outputs above 0"),
+    (stated(Interval(-1, 1), loss=losses.poisson_log), "poisson_log needs outputs above 0"),
+    (lambda: regression([-1, 1], HALVES, 1.0, loss=losses.poisson_log), "labels of at least 0"),
 )
 def test_what_has_no_meaning_is_refused(state, message):
     assert_error(message, state)
 
 
 # ---------------------------------------------------------------------------------------------- feasible if and only if
-@pytest.mark.parametrize(
-    ("outputs", "label"),
-    [
-        # At exp(epsilon) = 3 the labels 0, 1, 2 need outputs from -1 to 3.
-        ([-0.9, 1, 3], "lowest label, 0"),
-        ([-1, 1, 2.9], "highest label, 2"),
-        ([1.0], "lowest label, 0"),
-        (Interval(-0.9, 4), "lowest label, 0"),
-        (Interval(-2, 2.9), "highest label, 2"),
-    ],
+@by_case(
+    "outputs, label",
+    # At exp(epsilon) = 3 the labels 0, 1, 2 need outputs from -1 to 3.
+    ([-0.9, 1, 3], "lowest label, 0"),
+    ([-1, 1, 2.9], "highest label, 2"),
+    ([1.0], "lowest label, 0"),
+    (Interval(-0.9, 4), "lowest label, 0"),
+    (Interval(-2, 2.9), "highest label, 2"),
 )
 def test_outputs_that_cannot_be_unbiased_name_the_label_and_the_range(outputs, label):
     with pytest.raises(Infeasible, match=f"the {label}, cannot be unbiased") as caught:

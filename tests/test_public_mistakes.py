@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from commands import invoke
 from typer.testing import Result
 
@@ -200,18 +200,16 @@ def test_labels_of_two_decimals_are_released_with_a_range_as_their_domain() -> N
         assert len(noisy) == record.rows == len(labels)
 
 
-@pytest.mark.parametrize(
-    ("declared", "label"),
-    [
-        # Half of a digit that somebody wrote, and numbers beside whole ones, are other numbers.
-        ([0.0, 0.29], 0.2901),
-        ([0.0, 0.29], 0.29000001),
-        ([0.0, 1.0, 2.0], np.nextafter(1.0, 2.0)),
-        ([0.0, 1e15], 0.5),
-        ([0.0, 1e6 + 0.5], 1.0),
-        ([0.1, np.nextafter(0.1, 1.0)], np.nextafter(np.nextafter(0.1, 1.0), 1.0)),
-        ([0.5], np.nextafter(0.5, 1.0)),
-    ],
+@by_case(
+    "declared, label",
+    # Half of a digit that somebody wrote, and numbers beside whole ones, are other numbers.
+    ([0.0, 0.29], 0.2901),
+    ([0.0, 0.29], 0.29000001),
+    ([0.0, 1.0, 2.0], np.nextafter(1.0, 2.0)),
+    ([0.0, 1e15], 0.5),
+    ([0.0, 1e6 + 0.5], 1.0),
+    ([0.1, np.nextafter(0.1, 1.0)], np.nextafter(np.nextafter(0.1, 1.0), 1.0)),
+    ([0.5], np.nextafter(0.5, 1.0)),
 )
 def test_other_numbers_are_no_declared_ones(declared: list[float], label: float) -> None:
     values = np.array([label, declared[0]])
@@ -295,16 +293,14 @@ def test_an_index_of_the_labels_in_a_file_is_refused_until_it_is_dropped(name: s
         assert not any(str(label).encode() in text for label in SECRET.tolist())
 
 
-@pytest.mark.parametrize(
+@by_case(
     "make",
-    [
-        lambda frame: frame.set_index("y"),
-        lambda frame: frame.set_index("z"),
-        lambda frame: frame.set_axis(pd.RangeIndex(ROWS, name="y"), axis=0),
-        lambda frame: frame.assign(y=frame["y"].astype("category")),
-        lambda frame: frame.rename_axis("y", axis=1),
-        lambda frame: frame,
-    ],
+    lambda frame: frame.set_index("y"),
+    lambda frame: frame.set_index("z"),
+    lambda frame: frame.set_axis(pd.RangeIndex(ROWS, name="y"), axis=0),
+    lambda frame: frame.assign(y=frame["y"].astype("category")),
+    lambda frame: frame.rename_axis("y", axis=1),
+    lambda frame: frame,
     ids=["the labels are the index", "public index", "range named like the labels", "category", "axis", "plain"],
 )
 def test_other_frames_are_released_and_read_by_pandas(make: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
@@ -352,18 +348,16 @@ def test_row_numbers_are_no_copy_of_the_labels() -> None:
     assert_error("the index equals the labels", optrand.randomize, ordered, 1.0, column="y", labels=range(4))
 
 
-@pytest.mark.parametrize(
-    ("labels", "copy", "declared"),
-    [
-        ([3, 0, 2], ["3", "0", "2"], range(4)),
-        ([3, 0, 2], [3.0, 0.0, 2.0], range(4)),
-        ([0.5, 0.25, 0.5], ["0.50", "0.25", ".5"], [0.25, 0.5]),
-        (np.array([0.1, 0.3, 0.2], np.float32), ["0.1", "0.3", "0.2"], [0.1, 0.2, 0.3]),
-        (["3", "0", "2"], [3, 0, 2], list("0123")),
-        ([True, False], ["True", "False"], [True, False]),
-        (["no", "yes"], [" No", "YES"], ["yes", "no"]),
-        ([3, None, 2], ["3", None, "2"], range(4)),
-    ],
+@by_case(
+    "labels, copy, declared",
+    ([3, 0, 2], ["3", "0", "2"], range(4)),
+    ([3, 0, 2], [3.0, 0.0, 2.0], range(4)),
+    ([0.5, 0.25, 0.5], ["0.50", "0.25", ".5"], [0.25, 0.5]),
+    (np.array([0.1, 0.3, 0.2], np.float32), ["0.1", "0.3", "0.2"], [0.1, 0.2, 0.3]),
+    (["3", "0", "2"], [3, 0, 2], list("0123")),
+    ([True, False], ["True", "False"], [True, False]),
+    (["no", "yes"], [" No", "YES"], ["yes", "no"]),
+    ([3, None, 2], ["3", None, "2"], range(4)),
 )
 def test_a_copy_of_the_labels_is_known_in_any_type(labels: Any, copy: list[Any], declared: Any) -> None:
     options: dict[str, Any] = {"labels": declared, "nulls": "pass", "dataset": "d", "ledger": "accounts/ledger.sqlite"}

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from flows import arcs_of, forward
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,21 +14,19 @@ from optrand import closed_forms, losses, regression
 from optrand.model._randomizer import Arcs, Randomizer
 
 
-@pytest.mark.parametrize(
-    ("labels", "outputs", "matrix", "message"),
-    [
-        ([1, 0], [0, 1], [[1, 0], [0, 1]], "labels of a randomizer must strictly increase"),
-        ([0, 0], [0, 1], [[1, 0], [0, 1]], "labels of a randomizer must strictly increase"),
-        ([0, 1], [1, 1], [[1, 0], [0, 1]], "outputs of a randomizer must strictly increase"),
-        ([0, 1], [0, 1], [[1, 0]], r"matrix has shape \(1, 2\), expected \(2, 2\): one row per label"),
-        ([0, 1], [0, 1, 2], [[1, 0], [0, 1]], r"expected \(2, 3\)"),
-        ([0, 1], [0, 1], [1, 0], r"matrix has shape \(2,\)"),
-        ([0, 1], [0, 1], [[1, math.nan], [0, 1]], "matrix holds NaN or infinite entries"),
-        ([0, 1], [0, 1], [[1, math.inf], [0, 1]], "matrix holds NaN or infinite entries"),
-        ([0, math.nan], [0, 1], [[1, 0], [0, 1]], "labels holds NaN"),
-        ([], [0], [], "labels is empty"),
-        ([0], [], [[]], "outputs is empty"),
-    ],
+@by_case(
+    "labels, outputs, matrix, message",
+    ([1, 0], [0, 1], [[1, 0], [0, 1]], "labels of a randomizer must strictly increase"),
+    ([0, 0], [0, 1], [[1, 0], [0, 1]], "labels of a randomizer must strictly increase"),
+    ([0, 1], [1, 1], [[1, 0], [0, 1]], "outputs of a randomizer must strictly increase"),
+    ([0, 1], [0, 1], [[1, 0]], r"matrix has shape \(1, 2\), expected \(2, 2\): one row per label"),
+    ([0, 1], [0, 1, 2], [[1, 0], [0, 1]], r"expected \(2, 3\)"),
+    ([0, 1], [0, 1], [1, 0], r"matrix has shape \(2,\)"),
+    ([0, 1], [0, 1], [[1, math.nan], [0, 1]], "matrix holds NaN or infinite entries"),
+    ([0, 1], [0, 1], [[1, math.inf], [0, 1]], "matrix holds NaN or infinite entries"),
+    ([0, math.nan], [0, 1], [[1, 0], [0, 1]], "labels holds NaN"),
+    ([], [0], [], "labels is empty"),
+    ([0], [], [[]], "outputs is empty"),
 )
 def test_what_is_no_table_is_refused(labels, outputs, matrix, message):
     assert_error(message, Randomizer, labels, outputs, matrix, 1.0)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 
 from optrand.cli._reading import parse_columns, parse_declared, parse_labels, read_loss, read_prior
 
@@ -15,15 +15,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("text", "labels"),
-    [
-        ("0:3", [0, 1, 2, 3]),
-        ("-1:1:0.5", [-1, -0.5, 0, 0.5, 1]),
-        ("0:0.3:0.1", [0, 0.1, 0.2, 0.3]),
-        ("7, -1,2.5", [-1, 2.5, 7]),
-        ("1e3", [1000]),
-    ],
+@by_case(
+    "text, labels",
+    ("0:3", [0, 1, 2, 3]),
+    ("-1:1:0.5", [-1, -0.5, 0, 0.5, 1]),
+    ("0:0.3:0.1", [0, 0.1, 0.2, 0.3]),
+    ("7, -1,2.5", [-1, 2.5, 7]),
+    ("1e3", [1000]),
 )
 def test_labels_are_the_decimals_that_are_written(text: str, labels: list[float]) -> None:
     assert parse_labels(text).tolist() == labels
@@ -58,19 +56,17 @@ def test_numbers_are_names_if_the_task_says_so() -> None:
     assert parse_declared("1:3", "classification") == ("1", "2", "3")
 
 
-@pytest.mark.parametrize(
-    ("text", "task", "message"),
-    [
-        ("1,2,3+", None, "2 of 3 declared labels are numbers, .* with --task classification"),
-        ("0,1,O", None, "2 of 3 declared labels are numbers"),
-        ("0-52", None, "would be a single name: write the range of numbers as 0:52"),
-        ("1 to 3", "classification", "as 1:3"),
-        ("yes,no", "regression", "entry 1 of the list is not a number"),
-        ("nan,1", None, "entry 1 of the list"),
-        ("0:O", None, "an end of '0:O'"),
-        ("1,2,", None, "entry 3 of the list"),
-        ("", None, "entry 1 of the list"),
-    ],
+@by_case(
+    "text, task, message",
+    ("1,2,3+", None, "2 of 3 declared labels are numbers, .* with --task classification"),
+    ("0,1,O", None, "2 of 3 declared labels are numbers"),
+    ("0-52", None, "would be a single name: write the range of numbers as 0:52"),
+    ("1 to 3", "classification", "as 1:3"),
+    ("yes,no", "regression", "entry 1 of the list is not a number"),
+    ("nan,1", None, "entry 1 of the list"),
+    ("0:O", None, "an end of '0:O'"),
+    ("1,2,", None, "entry 3 of the list"),
+    ("", None, "entry 1 of the list"),
 )
 def test_labels_that_may_be_mistyped_are_refused(text: str, task: str | None, message: str) -> None:
     assert_error(message, parse_declared, text, task)

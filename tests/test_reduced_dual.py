@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from random_problems import TAILS, random_problem
 from scipy.optimize import linprog
 
@@ -413,13 +413,11 @@ def test_mended_groups_leave_no_interval_too_cheap(low):
             assert (weight * outputs**2 / 2 - slope * outputs + cost).min() > -1e-12
 
 
-@pytest.mark.parametrize(
+@by_case(
     "problem",
-    [
-        optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, bias_penalty=0),
-        optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0, outputs=[-5.0, 0.0, 5.0]),
-        optrand.unbiased_regression([3], [1.0], 1.0),
-    ],
+    optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, bias_penalty=0),
+    optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0, outputs=[-5.0, 0.0, 5.0]),
+    optrand.unbiased_regression([3], [1.0], 1.0),
 )
 def test_refuses_other_problems(problem):
     assert not ReducedDual().accepts(problem)

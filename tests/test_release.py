@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 import optrand
@@ -244,19 +244,17 @@ def test_text_becomes_parquet_and_back() -> None:
     assert Path("back.csv").read_text().splitlines() == ["y", *(f"{y}.0" for y in LABELS)]
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"column": "Y"}, "did you mean 'y'"),
-        ({"column": "z"}, "no column 'z': its schema names 2 columns"),
-        ({"column": "c"}, "is of type string, expected numbers"),
-        ({"ids": ("d",)}, "no column 'd'"),
-        ({"groups": ("d",)}, "no column 'd'"),
-        ({"keep": ["d"]}, "no column 'd'"),
-        ({"keep": ["c"], "drop": ["c"]}, "not both"),
-        ({"drop": ["y"]}, "'y' is not among them"),
-        ({"separator": ";"}, "for separated text"),
-    ],
+@by_case(
+    "options, words",
+    ({"column": "Y"}, "did you mean 'y'"),
+    ({"column": "z"}, "no column 'z': its schema names 2 columns"),
+    ({"column": "c"}, "is of type string, expected numbers"),
+    ({"ids": ("d",)}, "no column 'd'"),
+    ({"groups": ("d",)}, "no column 'd'"),
+    ({"keep": ["d"]}, "no column 'd'"),
+    ({"keep": ["c"], "drop": ["c"]}, "not both"),
+    ({"drop": ["y"]}, "'y' is not among them"),
+    ({"separator": ";"}, "for separated text"),
 )
 def test_columns_that_are_not_there_are_refused(options: dict[str, Any], words: str) -> None:
     pq.write_table(pa.table({"y": LABELS, "c": ["p"] * ROWS}), "in.parquet")
@@ -351,14 +349,12 @@ def test_ids_of_text_are_their_macs_in_every_layout() -> None:
     assert column_ids([fixed.slice(1)], ["id"], key=key).tolist() == hashed[1:]
 
 
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ([pa.array([1.5])], "of type double"),
-        ([pa.array([1, None])], "is missing"),
-        ([pa.array(["a"]), pa.array([None], pa.string())], "is missing"),
-        ([pa.array([[1]])], "of type list"),
-    ],
+@by_case(
+    "columns, words",
+    ([pa.array([1.5])], "of type double"),
+    ([pa.array([1, None])], "is missing"),
+    ([pa.array(["a"]), pa.array([None], pa.string())], "is missing"),
+    ([pa.array([[1]])], "of type list"),
 )
 def test_ids_that_identify_nobody_are_refused(columns: Any, words: str) -> None:
     assert_error(words, column_ids, columns, ["id", "b"][: len(columns)], key=b"k")

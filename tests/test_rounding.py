@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import example, given
 from hypothesis import strategies as st
 from words import ExhaustedError, GivenWords
@@ -121,24 +121,22 @@ def test_rounding_moves_weight_and_keeps_the_mean(knots, seed):
     assert moved @ ordered**2 == pytest.approx(second, rel=1e-10, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("values", "knots", "message"),
-    [
-        *[([1.0, x], [0, 5], "at least one value does not lie between 0 and 5") for x in (math.nan, math.inf, -0.01)],
-        (["1"], [0, 5], "type str_"),
-        ([True], [0, 5], "type bool"),
-        ([None], [0, 5], "type object"),
-        (np.array([1j]), [0, 5], "type complex"),
-        ([2**53 + 1], [0, 5], r"at least one value is an integer beyond 2\*\*53"),
-        ([0.5], [1], "one knot"),
-        ([0.5], [], "empty"),
-        ([0.5], [0, 0, 1], "repeats"),
-        ([0.5], [1, 0], "increase"),
-        ([0.5], [0, math.nan], "NaN"),
-        ([0.5], [[0, 1]], "dimensions"),
-        ([0.5], [False, True], "numbers"),
-        ([0.5], ["0", "1"], "numbers"),
-    ],
+@by_case(
+    "values, knots, message",
+    *[([1.0, x], [0, 5], "at least one value does not lie between 0 and 5") for x in (math.nan, math.inf, -0.01)],
+    (["1"], [0, 5], "type str_"),
+    ([True], [0, 5], "type bool"),
+    ([None], [0, 5], "type object"),
+    (np.array([1j]), [0, 5], "type complex"),
+    ([2**53 + 1], [0, 5], r"at least one value is an integer beyond 2\*\*53"),
+    ([0.5], [1], "one knot"),
+    ([0.5], [], "empty"),
+    ([0.5], [0, 0, 1], "repeats"),
+    ([0.5], [1, 0], "increase"),
+    ([0.5], [0, math.nan], "NaN"),
+    ([0.5], [[0, 1]], "dimensions"),
+    ([0.5], [False, True], "numbers"),
+    ([0.5], ["0", "1"], "numbers"),
 )
 def test_values_and_knots_without_meaning_are_refused(values, knots, message):
     assert_error(message, unbiased_rounding, values, knots)

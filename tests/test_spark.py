@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from spark_cluster import MISSING, cluster
 
 import optrand
@@ -172,14 +172,12 @@ def with_cell(table, column, row, value):
     return table.set_column(table.schema.names.index(column), column, pa.array(cells, table[column].type))
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "words"),
-    [
-        ("person", -1000, "the same id"),
-        ("person", None, "record id in column 'person' is missing"),
-        ("weeks", None, "at least one label in column 'weeks' is missing"),
-        ("weeks", 9174, "declared"),
-    ],
+@by_case(
+    "column, value, words",
+    ("person", -1000, "the same id"),
+    ("person", None, "record id in column 'person' is missing"),
+    ("weeks", None, "at least one label in column 'weeks' is missing"),
+    ("weeks", 9174, "declared"),
 )
 def test_what_cannot_be_released_is_refused_before_anything_is_charged(session, tmp_path, column, value, words):
     table = with_cell(private(), column, 2000, value)

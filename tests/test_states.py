@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 
 import optrand
 from optrand.states import best, capacity, channel_capacity, noise_rate, trigger_states
@@ -68,23 +68,21 @@ def test_states_are_those_of_brute_force(reports: int, windows: list[int], limit
     assert listed[-1] in states
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: trigger_states(0, 1, 2), "max_reports"),
-        (lambda: trigger_states(1, 1), "data_cardinality"),
-        (lambda: trigger_states(1, [1, 2], 3), "for 2 trigger data"),
-        (lambda: trigger_states(1, [1, 0]), "windows is 0"),
-        (lambda: trigger_states(1, [1, 1], limits=[1]), "1 limits for 2"),
-        (lambda: capacity(0, 1), "states is 0"),
-        (lambda: capacity(2, -1), "epsilon is -1"),
-        (lambda: channel_capacity([[0.5, 0.4]]), "sum to 1"),
-        (lambda: channel_capacity([[0.5, 0.5]], gap=-1.0), "gap is -1"),
-        (lambda: channel_capacity([[0.5, 0.5]], gap=None), "gap is of type NoneType"),
-        (lambda: best([[1, 2]], [0.5, 0.5], 1), "1 rows and prior 2"),
-        (lambda: best([1, 2], [0.5, 0.5], 1), "shape"),
-        (lambda: best([[1], [2]], [0.5, 0.5], 1, 0), "capacity is 0"),
-    ],
+@by_case(
+    "call, words",
+    (lambda: trigger_states(0, 1, 2), "max_reports"),
+    (lambda: trigger_states(1, 1), "data_cardinality"),
+    (lambda: trigger_states(1, [1, 2], 3), "for 2 trigger data"),
+    (lambda: trigger_states(1, [1, 0]), "windows is 0"),
+    (lambda: trigger_states(1, [1, 1], limits=[1]), "1 limits for 2"),
+    (lambda: capacity(0, 1), "states is 0"),
+    (lambda: capacity(2, -1), "epsilon is -1"),
+    (lambda: channel_capacity([[0.5, 0.4]]), "sum to 1"),
+    (lambda: channel_capacity([[0.5, 0.5]], gap=-1.0), "gap is -1"),
+    (lambda: channel_capacity([[0.5, 0.5]], gap=None), "gap is of type NoneType"),
+    (lambda: best([[1, 2]], [0.5, 0.5], 1), "1 rows and prior 2"),
+    (lambda: best([1, 2], [0.5, 0.5], 1), "shape"),
+    (lambda: best([[1], [2]], [0.5, 0.5], 1, 0), "capacity is 0"),
 )
 def test_bad_input_is_refused(call, words: str) -> None:
     assert_error(words, call)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 
 import optrand.studies._many
 from optrand import certify, classification, feasible_output_set, regression, solve, unbiased_regression
@@ -181,18 +181,16 @@ def test_a_function_is_told_before_the_first_and_after_each(pool):
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"epsilons": [1.0, 0.0]}, "epsilon is 0"),
-        ({"epsilons": [1.0, math.nan]}, "epsilon is nan"),
-        ({"epsilons": [True]}, "epsilon is of type bool"),
-        ({"epsilons": []}, "epsilons is empty"),
-        ({"epsilons": 1.0}, "epsilons is of type float, expected a list"),
-        ({"epsilons": "12"}, "epsilons is of type str, expected a list"),
-        ({"bias_penalties": [-1.0]}, "bias_penalty is -1"),
-        ({"bias_penalties": []}, "bias_penalties is empty"),
-    ],
+@by_case(
+    "options, message",
+    ({"epsilons": [1.0, 0.0]}, "epsilon is 0"),
+    ({"epsilons": [1.0, math.nan]}, "epsilon is nan"),
+    ({"epsilons": [True]}, "epsilon is of type bool"),
+    ({"epsilons": []}, "epsilons is empty"),
+    ({"epsilons": 1.0}, "epsilons is of type float, expected a list"),
+    ({"epsilons": "12"}, "epsilons is of type str, expected a list"),
+    ({"bias_penalties": [-1.0]}, "bias_penalty is -1"),
+    ({"bias_penalties": []}, "bias_penalties is empty"),
     ids=str,
 )
 def test_parameters_without_meaning_are_refused_before_anything_is_solved(problem, monkeypatch, options, message):

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from flows import arcs_of, forward, mixed
 
 import optrand
@@ -331,13 +331,11 @@ def test_what_was_optimal_stays_proven_optimal(epsilon: float) -> None:
         assert penalty < math.inf or mechanism.bias == 0
 
 
-@pytest.mark.parametrize(
-    ("masses", "reason"),
-    [
-        ([0.25, 0.25 + 1e-5], r"rows are off 1 by 3e-05"),
-        ([0.3, 0.3], r"rows are off 1 by 0\.2"),
-        ([0.0, 0.0], "rows are off 1 by 1"),
-    ],
+@by_case(
+    "masses, reason",
+    ([0.25, 0.25 + 1e-5], r"rows are off 1 by 3e-05"),
+    ([0.3, 0.3], r"rows are off 1 by 0\.2"),
+    ([0.0, 0.0], "rows are off 1 by 1"),
 )
 def test_designs_that_are_broken_by_more_than_rounding_are_refused(masses: list[float], reason: str) -> None:
     problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], math.log(3))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from commands import invoke
 from hypothesis import given
 from hypothesis import strategies as st
@@ -230,15 +230,13 @@ def test_the_command_writes_a_page_and_refuses_to_replace_it(tmp_path: Path) -> 
     assert run_theory(*arguments, "--force")[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--claim", "Propositoin 7"), "near ones"),
-        (("--claim", "theorem"), "is part of the names of"),
-        (("--claim", " - "), "list them all with optrand theory --list"),
-        (("--paper", "B22"), "expected one of"),
-        (("--claim", "Proposition 7", "--page", "/nowhere/page.md"), "is not a folder"),
-    ],
+@by_case(
+    "arguments, words",
+    (("--claim", "Propositoin 7"), "near ones"),
+    (("--claim", "theorem"), "is part of the names of"),
+    (("--claim", " - "), "list them all with optrand theory --list"),
+    (("--paper", "B22"), "expected one of"),
+    (("--claim", "Proposition 7", "--page", "/nowhere/page.md"), "is not a folder"),
 )
 def test_the_command_refuses_what_it_cannot_do(arguments: tuple[str, ...], words: str) -> None:
     code, output = run_theory(*arguments)

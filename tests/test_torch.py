@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
@@ -52,16 +52,14 @@ def parameters(fitted: TorchClassifier) -> np.ndarray:
     return np.concatenate([each.detach().numpy().ravel() for each in fitted.network_.parameters()])
 
 
-@pytest.mark.parametrize(
-    ("plan", "target"),
-    [
-        (Stages(1), "debiased"),
-        (Stages(2), "likelihood"),
-        (Bits(), "bits"),
-        pytest.param(Stages(1), "labels", marks=pytest.mark.nightly),
-        pytest.param(Alibi(), "soft", marks=pytest.mark.nightly),
-        pytest.param(Clusters(3), "likelihood", marks=pytest.mark.nightly),
-    ],
+@by_case(
+    "plan, target",
+    (Stages(1), "debiased"),
+    (Stages(2), "likelihood"),
+    (Bits(), "bits"),
+    pytest.param(Stages(1), "labels", marks=pytest.mark.nightly),
+    pytest.param(Alibi(), "soft", marks=pytest.mark.nightly),
+    pytest.param(Clusters(3), "likelihood", marks=pytest.mark.nightly),
     ids=str,
 )
 def test_networks_learn_from_every_kind_of_release(plan, target) -> None:

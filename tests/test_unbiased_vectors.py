@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from words import enumerated
@@ -183,18 +183,16 @@ def test_symbols_that_cost_nothing_are_used_first():
     assert decoder.vectors[:2] == pytest.approx(np.array([[1.0, 0.0], [1.0, 0.0]]), abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("matrix", "prior", "words"),
-    [
-        ([[0.5, 0.5], [0.5, 0.5]], [0.5, 0.5], "linearly dependent"),
-        ([[1.0], [1.0]], [0.5, 0.5], "linearly dependent"),
-        ([[0.5, 0.6], [0.5, 0.5]], [0.5, 0.5], "do not sum to 1"),
-        ([[1.5, -0.5], [0.5, 0.5]], [0.5, 0.5], "negative"),
-        ([[math.nan, 1.0], [0.5, 0.5]], [0.5, 0.5], "NaN"),
-        ([[1.0, 0.0]], [0.5, 0.5], "a row for each"),
-        ([["a", "b"], ["c", "d"]], [0.5, 0.5], "numbers"),
-        ([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.6], "prior sums"),
-    ],
+@by_case(
+    "matrix, prior, words",
+    ([[0.5, 0.5], [0.5, 0.5]], [0.5, 0.5], "linearly dependent"),
+    ([[1.0], [1.0]], [0.5, 0.5], "linearly dependent"),
+    ([[0.5, 0.6], [0.5, 0.5]], [0.5, 0.5], "do not sum to 1"),
+    ([[1.5, -0.5], [0.5, 0.5]], [0.5, 0.5], "negative"),
+    ([[math.nan, 1.0], [0.5, 0.5]], [0.5, 0.5], "NaN"),
+    ([[1.0, 0.0]], [0.5, 0.5], "a row for each"),
+    ([["a", "b"], ["c", "d"]], [0.5, 0.5], "numbers"),
+    ([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.6], "prior sums"),
 )
 def test_channels_without_an_unbiased_decoder_are_refused(matrix, prior, words):
     error = errors.Infeasible if "dependent" in words else errors.InvalidInput
@@ -302,18 +300,16 @@ def test_every_budget_is_proven(prior, epsilon):
     assert randomizer.exact_value == exact_loss(randomizer.prior, rows, vectors)
 
 
-@pytest.mark.parametrize(
-    ("prior", "epsilon"),
-    [
-        # Two sizes of subsets that differ by no more than epsilon.
-        ([0.9552309222538858, 0.04284715629277044, 0.0019219214533437695], 2.2218460427722695e-05),
-        # Newton's full step leads far off.
-        (np.array([2, 2, 2, 2, 2, 1, 1, 2]) / 14, 6.7713926347264755),
-        # Floats confuse designs that differ in classes of no prior, or hardly any.
-        ([1 / 3, 1 / 6, 1 / 3, 0, 1 / 6, 0, 0, 0], 29.361562161390964),
-        (np.array([2, 1, 0, 0]) / 3, 30.0),
-        ([1 - 1e-9 - 1e-12, 1e-9, 1e-12], 24.0),
-    ],
+@by_case(
+    "prior, epsilon",
+    # Two sizes of subsets that differ by no more than epsilon.
+    ([0.9552309222538858, 0.04284715629277044, 0.0019219214533437695], 2.2218460427722695e-05),
+    # Newton's full step leads far off.
+    (np.array([2, 2, 2, 2, 2, 1, 1, 2]) / 14, 6.7713926347264755),
+    # Floats confuse designs that differ in classes of no prior, or hardly any.
+    ([1 / 3, 1 / 6, 1 / 3, 0, 1 / 6, 0, 0, 0], 29.361562161390964),
+    (np.array([2, 1, 0, 0]) / 3, 30.0),
+    ([1 - 1e-9 - 1e-12, 1e-9, 1e-12], 24.0),
 )
 def test_designs_that_are_hard_to_tell_apart_are_proven(prior, epsilon):
     unbiased_vectors(prior, epsilon).certificate.require(gap=1e-14)
@@ -424,14 +420,12 @@ def test_shapes_and_protocol():
         assert_error(r"^(at least one value|values are of type)", randomizer.sample, strangers)
 
 
-@pytest.mark.parametrize(
-    ("prior", "epsilon", "words"),
-    [
-        ([1.0], 1.0, "at least two classes"),
-        ([0.5, 0.6], 1.0, "prior sums"),
-        ([0.5, 0.5], 0.0, "above 0"),
-        ([0.5, 0.5], 1e-141, "at least 1e-140"),
-    ],
+@by_case(
+    "prior, epsilon, words",
+    ([1.0], 1.0, "at least two classes"),
+    ([0.5, 0.6], 1.0, "prior sums"),
+    ([0.5, 0.5], 0.0, "above 0"),
+    ([0.5, 0.5], 1e-141, "at least 1e-140"),
 )
 def test_input_without_meaning_is_refused(prior, epsilon, words):
     assert_error(words, unbiased_vectors, prior, epsilon)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -293,14 +293,12 @@ def test_bits_are_alibi_on_a_lattice_of_one_step(epsilon):
 
 # Refusals
 @pytest.mark.parametrize("kind", [UnaryBits, Alibi])
-@pytest.mark.parametrize(
-    ("k", "epsilon", "match"),
-    [
-        (1, 1.0, "k is 1, expected an integer of at least 2"),
-        (2.0, 1.0, "k is 2.0, expected an integer"),
-        (3, 0.0, "above 0"),
-        (3, 1e-141, "at least 1e-140"),
-    ],
+@by_case(
+    "k, epsilon, match",
+    (1, 1.0, "k is 1, expected an integer of at least 2"),
+    (2.0, 1.0, "k is 2.0, expected an integer"),
+    (3, 0.0, "above 0"),
+    (3, 1e-141, "at least 1e-140"),
 )
 def test_meaningless_sizes_and_budgets_are_refused(kind, k, epsilon, match):
     assert_error(match, kind, k, epsilon)
@@ -322,20 +320,18 @@ def test_values_that_are_no_classes_are_refused_and_never_repeated(randomizer, v
 BITS, NOISE = UnaryBits(10, 1.0), Alibi(3, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("call", "given", "words"),
-    [
-        *[(BITS.sample, values, "values are of type") for values in (["3"], [True], [3 + 0j], [None])],
-        *[(NOISE.sample, values, "values are of type") for values in (["3"], [True], [3 + 0j], [None])],
-        *[(BITS.unpack, packed, "expected uint8 and 2 octet") for packed in (np.zeros((2, 3), "u1"), np.zeros((2, 2)))],
-        (BITS.unpack, np.uint8(3), "expected uint8 and 2 octet"),
-        *[(BITS.debias, bits, "expected integers and 10") for bits in (np.zeros((2, 9), "u1"), np.zeros((2, 10)), 1)],
-        *[(BITS.debias, np.full((1, 10), entry), "other than 0 and 1") for entry in (2, -1)],
-        *[(BITS.frequencies, np.zeros(shape, "u1"), "at least one row") for shape in ((0, 2), 2)],
-        (NOISE.soft_labels, [0.0, 1.0], "expected numbers and 3 along the last axis"),
-        (NOISE.soft_labels, [0.0, 1.0, math.nan], "hold NaN"),
-        (NOISE.soft_labels, ["a", "b", "c"], "noisy vectors are of type <U1"),
-    ],
+@by_case(
+    "call, given, words",
+    *[(BITS.sample, values, "values are of type") for values in (["3"], [True], [3 + 0j], [None])],
+    *[(NOISE.sample, values, "values are of type") for values in (["3"], [True], [3 + 0j], [None])],
+    *[(BITS.unpack, packed, "expected uint8 and 2 octet") for packed in (np.zeros((2, 3), "u1"), np.zeros((2, 2)))],
+    (BITS.unpack, np.uint8(3), "expected uint8 and 2 octet"),
+    *[(BITS.debias, bits, "expected integers and 10") for bits in (np.zeros((2, 9), "u1"), np.zeros((2, 10)), 1)],
+    *[(BITS.debias, np.full((1, 10), entry), "other than 0 and 1") for entry in (2, -1)],
+    *[(BITS.frequencies, np.zeros(shape, "u1"), "at least one row") for shape in ((0, 2), 2)],
+    (NOISE.soft_labels, [0.0, 1.0], "expected numbers and 3 along the last axis"),
+    (NOISE.soft_labels, [0.0, 1.0, math.nan], "hold NaN"),
+    (NOISE.soft_labels, ["a", "b", "c"], "noisy vectors are of type <U1"),
 )
 def test_values_and_vectors_of_another_shape_or_type_are_refused(call, given, words):
     assert_error(words, call, given)
