@@ -6,7 +6,7 @@ from optrand.errors import InvalidInput
 
 
 def assert_error(words, call, /, *arguments, error=InvalidInput, **options):
-    """Assert that a call raises an error, invalid input by default, with words that match a pattern."""
+    """Assert that a call raises an error, invalid input by default, with words that match a pattern or None."""
     __tracebackhide__ = True
     with pytest.raises(error, match=words):
         call(*arguments, **options)

@@ -550,8 +550,7 @@ class TestLedger:
         assert any(isinstance(note, SpentNote) and "goes on" in note for note in caught.value.__notes__)
         (before,) = ledger.entries()
         assert (before.state, before.open) == ("drawn", True)
-        with pytest.raises(InputChanged):
-            optrand.randomize((labels + 1) % 4, 1.0, **options)
+        assert_error(None, optrand.randomize, (labels + 1) % 4, 1.0, **options, error=InputChanged)
         with pytest.raises(AlreadySpent, match="the command that began it goes on with it"):
             optrand.randomize(labels, 1.5, **options)
         noisy, record = optrand.randomize(labels, 1.0, **options)

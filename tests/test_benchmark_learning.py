@@ -37,8 +37,7 @@ def test_a_run_goes_on_where_it_was_broken_off(tmp_path) -> None:
 
     made = Experiment("", measure, lambda *_: True, cells=lambda *_: CELLS)
     setup = Setup("made", {"train": 1, "printed": {"a": "1"}}, tmp_path)
-    with pytest.raises(KeyboardInterrupt):
-        run(made, setup, 2, tmp_path)
+    assert_error(None, run, made, setup, 2, tmp_path, error=KeyboardInterrupt)
     rows = run(made, setup, 2, tmp_path)
     assert [row.cell for row in rows] == CELLS
     assert [row.values["error"] for row in rows] == [1.5, 1.5, 2.5, 2.5]

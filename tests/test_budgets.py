@@ -76,8 +76,7 @@ def test_what_costs_more_than_the_decimal_or_the_float_is_refused(epsilon: float
         assert spends(ratio, stated)
     content = mechanism._document | {"problem": mechanism._document["problem"] | {"epsilon": epsilon}}
     (tmp_path / "close.json").write_text(resealed(content))
-    with pytest.raises(InvalidFile):
-        load(tmp_path / "close.json")
+    assert_error(None, load, tmp_path / "close.json", error=InvalidFile)
     assert_error("not private", checker.check, resealed(content), error=checker.Refused)
     assert spends(ratio, checker.check(resealed(mechanism._document)).epsilon)
 

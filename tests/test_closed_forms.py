@@ -186,8 +186,7 @@ def test_counting_k_from_zero_in_the_score_is_caught() -> None:
     lambda: debiased_rr([0, 1], -1.0),
 )
 def test_arguments_without_meaning_are_refused(call: Callable[[], Mechanism]) -> None:
-    with pytest.raises(InvalidInput):
-        call()
+    assert_error(None, call)
 
 
 # Batches.

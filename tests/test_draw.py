@@ -213,8 +213,7 @@ def test_every_decision_is_the_inverse_cdf(case):
         for draw in (draw_one, draw_batch):
             source = GivenWords(width, words)
             if expected is None:
-                with pytest.raises(ExhaustedError):
-                    draw(sampler, row, source)
+                assert_error(None, draw, sampler, row, source, error=ExhaustedError)
             else:
                 used, at = expected
                 assert draw(sampler, row, source) == sampler.outputs[outputs[at]]

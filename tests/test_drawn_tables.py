@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from oracle import Channel, exponential, split_cost
 from tables import circulant, resealed
 
@@ -88,8 +89,7 @@ def examine(text: str, path: Path) -> tuple[str, float]:
     try:
         report = checker.check(text)
     except checker.Refused:
-        with pytest.raises(InvalidFile):
-            optrand.load(path)
+        assert_error(None, optrand.load, path, error=InvalidFile)
         return "refused", math.inf
     loaded, truth = optrand.load(path), truth_of(text)
     proof = certify(loaded)

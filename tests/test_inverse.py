@@ -81,8 +81,7 @@ def test_where_outputs_and_not_the_loss_are_what_is_short_there_is_no_dual():
     assert bracket.excluded is None
     assert bracket.low < math.log(3) <= bracket.high
     assert bracket.high - bracket.low <= TOLERANCE
-    with pytest.raises(Infeasible):
-        replace(problem, epsilon=bracket.low)
+    assert_error(None, replace, problem, epsilon=bracket.low, error=Infeasible)
 
 
 def test_the_search_begins_anywhere():

@@ -274,8 +274,7 @@ def test_records_without_meaning() -> None:
         lambda: Likelihood(rounds=0),
         lambda: Likelihood(smallest=0.7),
     ):
-        with pytest.raises(InvalidInput):
-            record()
+        assert_error(None, record)
 
 
 def test_a_fitted_estimator_holds_no_reference_to_the_labels() -> None:
@@ -456,8 +455,7 @@ def test_a_model_that_fails_keeps_the_releases_that_were_paid_for() -> None:
     (release,) = made.releases_
     assert len(release) == 60
     assert made.spent_ == labels.spent
-    with pytest.raises(NotFittedError):
-        made.predict(X)
+    assert_error(None, made.predict, X, error=NotFittedError)
 
 
 def test_many_classes_keep_every_label_that_is_nearly_as_likely_as_the_best() -> None:

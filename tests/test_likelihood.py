@@ -101,10 +101,8 @@ def test_lattice_alibi_is_clipped_discrete_laplace_noise_and_with_one_step_bits(
     randomizer = LatticeAlibi(2, EPSILON, steps=4)
     channel = DiscreteLaplace([0, 1], EPSILON / 2, step=0.25, clip=optrand.Interval(0, 1)).channel([0, 1])
     np.testing.assert_allclose(randomizer.coordinate.matrix, channel.matrix, rtol=1e-12)
-    with pytest.raises(InvalidInput):
-        LatticeAlibi(2, 1.0, steps=0)
-    with pytest.raises(InvalidInput):
-        randomizer.soft_labels([[0.3, 0.0]])
+    assert_error(None, LatticeAlibi, 2, 1.0, steps=0)
+    assert_error(None, randomizer.soft_labels, [[0.3, 0.0]])
 
 
 def test_lattice_alibi_draws_its_table() -> None:

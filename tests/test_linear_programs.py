@@ -398,8 +398,7 @@ def test_a_backend_that_stops_early_is_not_believed():
     poor = program.solve(Cvxpy("SCS", (("max_iters", 10),)))
     proof = poor.certify()
     assert proof.findings
-    with pytest.raises(NotCertified):
-        proof.require()
+    assert_error(None, proof.require, error=NotCertified)
 
 
 @pytest.mark.parametrize("backend", ["highs", "highs-ipm"])
@@ -471,8 +470,7 @@ def test_a_file_that_was_edited_is_refused(tmp_path):
         content = {name: value for name, value in changed.items() if name not in ("format", "schema")}
         sealed = _strict_json.seal(content, kind=changed["format"])
         path.write_bytes(_strict_json.canonical(sealed))
-        with pytest.raises(InvalidFile):
-            load(path)
+        assert_error(None, load, path, error=InvalidFile)
     path.write_text(json.dumps(document, indent=1))
     assert_error("save the mechanism again", load, path, error=InvalidFile)
 

@@ -258,8 +258,7 @@ def secret_released(source: str, target: str, *more: str, code: int | None = Non
 
 def test_the_search_for_labels_finds_them() -> None:
     secret_frame().to_parquet("true.parquet", compression="none")
-    with pytest.raises(AssertionError):
-        check_no_label("true.parquet")
+    assert_error(None, check_no_label, "true.parquet", error=AssertionError)
 
 
 INDEXES: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
@@ -606,8 +605,7 @@ def test_written_decimals_of_a_budget_add_up(parts: list[str]) -> None:
     options = {"labels": [0, 1], "dataset": "d", "ledger": "accounts/ledger.sqlite", "budget": 0.3}
     for part in parts:
         optrand.randomize(one, float(part), column="y", again=True, **options)
-    with pytest.raises(OverBudget):
-        optrand.randomize(one, 0.01, column="y", again=True, **options)
+    assert_error(None, optrand.randomize, one, 0.01, column="y", again=True, **options, error=OverBudget)
 
 
 def test_a_prior_and_its_labels_add_up_to_what_is_written() -> None:

@@ -515,8 +515,7 @@ def test_a_record_that_was_changed_is_refused_even_with_a_right_digest(saved: Pa
     CHANGES[name](document)
     document.pop("digest")
     saved.write_bytes(_strict_json.canonical({**document, "digest": _strict_json.digest(document)}))
-    with pytest.raises(InvalidFile):
-        load_release(saved)
+    assert_error(None, load_release, saved, error=InvalidFile)
 
 
 def test_a_table_of_another_byte_is_not_that_of_the_release(saved: Path) -> None:

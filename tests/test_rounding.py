@@ -55,8 +55,7 @@ def test_any_words_give_what_exact_fractions_give(pair, at, width, words):
     expected = reference(value, low, high, width, words)
     source = GivenWords(width, words)
     if expected is None:
-        with pytest.raises(ExhaustedError):
-            unbiased_rounding([value], [low, high], source=source)
+        assert_error(None, unbiased_rounding, [value], [low, high], source=source, error=ExhaustedError)
     else:
         knot, used = expected
         assert unbiased_rounding([value], [low, high], source=source).tolist() == [knot]

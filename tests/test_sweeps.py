@@ -161,8 +161,7 @@ def test_what_a_task_or_an_interrupt_raises_cancels_those_that_wait(problem, row
             raise error
 
     executor = Recorded(error() if error is MemoryError else rows.results[0])
-    with pytest.raises(error):
-        sweep(problem, epsilons=EPSILONS, executor=executor, progress=stop)
+    assert_error(None, sweep, problem, epsilons=EPSILONS, executor=executor, progress=stop, error=error)
     assert [future.cancelled() for future in executor.futures] == [False, True, True]
 
 
