@@ -329,12 +329,10 @@ def test_minimax_is_solved_before_it_is_charged(ledger, epsilon, options):
     assert not ledger.entries()
 
 
-@pytest.mark.parametrize(
-    ("labels", "told"), [([0.5, 1.5], "of type float"), ([1, "a"], "of type int and str"), ([None], "missing")]
-)
+@by_case("labels, told", ([0.5, 1.5], "of type float"), ([1, "a"], "of type int and str"), ([None], "missing"))
 def test_names_are_of_one_type(labels, told):
-    with pytest.raises(InvalidInput, match=f"^labels that are names are {told}, expected all text, all integers or"):
-        optrand.randomize([1, 1], 1.0, labels=labels, task="classification")
+    words = f"^labels that are names are {told}, expected all text, all integers or"
+    assert_error(words, optrand.randomize, [1, 1], 1.0, labels=labels, task="classification")
 
 
 def test_what_exports_arrow_comes_back_as_an_arrow_table():
@@ -415,8 +413,8 @@ def test_a_categorical_of_numbers_is_released_as_floats():
     (pd.to_datetime(["2020-01-01"]), "datetime64"),
 )
 def test_declared_labels_of_another_type_are_named_by_it(labels, kind):
-    with pytest.raises(InvalidInput, match=f"^labels hold values of type {kind}, expected numbers or text: convert"):
-        optrand.randomize([1, 1], 1.0, labels=labels)
+    words = f"^labels hold values of type {kind}, expected numbers or text: convert"
+    assert_error(words, optrand.randomize, [1, 1], 1.0, labels=labels)
 
 
 def test_a_column_that_is_not_there_is_answered_by_the_nearest_name():
@@ -524,8 +522,7 @@ class TestLedger:
         assert [ledger.spent("census", name).epsilon for name in "ab"] == [1, 2]
         record.save(tmp_path / "frame.release.json")
         assert load_release(tmp_path / "frame.release.json")["a"].epsilon == 1.0
-        with pytest.raises(OverBudget):
-            optrand.randomize(frame, kind(1), again=True, budget=kind(3), **options)
+        assert_error(None, optrand.randomize, frame, kind(1), again=True, budget=kind(3), **options, error=OverBudget)
 
     def test_the_users_own_is_the_default(self, tmp_path, monkeypatch):
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

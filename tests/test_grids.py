@@ -70,8 +70,7 @@ def test_a_problem_takes_the_grid_and_would_not_take_a_shorter_one(labels: Seque
     assert Mechanism(problem, ends).certificate.findings == ()
     if len(labels) == 2:
         shorter = grid.values - 1e-3 * np.array([-1, 1]) * (grid.high - problem.labels[-1])
-        with pytest.raises(Infeasible):
-            unbiased_regression(labels, prior, epsilon, outputs=Grid(shorter))
+        assert_error(None, unbiased_regression, labels, prior, epsilon, outputs=Grid(shorter), error=Infeasible)
 
 
 @given(st.lists(st.integers(-50, 50), min_size=2, max_size=30, unique=True), st.floats(0.01, 20))

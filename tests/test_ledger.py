@@ -215,8 +215,7 @@ def test_nothing_is_refunded(ledger: Ledger) -> None:
     assert_error("no unfinished release", ledger.withdraw, begun.id)
     assert ledger.entries()[0].status == "charged, withdrawn"
     assert ledger.spent("census", "weeks") == Spent(1)
-    with pytest.raises(AlreadySpent):
-        ledger.begin([charge()])
+    assert_error(None, ledger.begin, [charge()], error=AlreadySpent)
 
 
 def test_any_number_of_ledgers_share_a_folder(tmp_path: Path) -> None:
