@@ -395,9 +395,7 @@ def test_files_that_are_no_tables_are_refused(tmp_path, text: str | None, words:
     assert words in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("text", "options"), [(",a,b\nno,3/4,1/4\nyes,1/2,1/2\n", ()), ("3/4,1/4\n1/2,1/2\n", ("--labels", "no,yes"))]
-)
+@by_case("text, options", (",a,b\nno,3/4,1/4\nyes,1/2,1/2\n", ()), ("3/4,1/4\n1/2,1/2\n", ("--labels", "no,yes")))
 def test_the_prior_of_named_rows_has_their_names(tmp_path, text: str, options: tuple[str, ...]) -> None:
     table, prior = tmp_path / "table.csv", tmp_path / "prior.csv"
     table.write_text(text)

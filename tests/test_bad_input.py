@@ -177,9 +177,7 @@ def test_options_without_meaning_are_refused(here, options):
     refused(here, *COMMANDS[name], *added, words=words)
 
 
-@pytest.mark.parametrize(
-    "arguments", [("randomize", "in.csv", "out.csv"), COMMANDS["solve"][:-2], ("verify",), ("x",), ()]
-)
+@by_case("arguments", ("randomize", "in.csv", "out.csv"), COMMANDS["solve"][:-2], ("verify",), ("x",), ())
 def test_wrong_usage_ends_with_two(here, arguments):
     invoke(*arguments, code=2)
     assert not list(here.glob("out*"))

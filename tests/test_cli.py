@@ -461,9 +461,7 @@ def test_the_version_is_that_of_the_package():
     assert invoke("--version").stdout == f"optrand {version('optrand')}\n"
 
 
-@pytest.mark.parametrize(
-    ("word", "command"), [("gallery", "plot"), ("budget", "ledger"), ("check", "verify"), ("verfy", "verify")]
-)
+@by_case("word, command", ("gallery", "plot"), ("budget", "ledger"), ("check", "verify"), ("verfy", "verify"))
 def test_a_command_is_suggested_for_another_word(word, command):
     result = invoke(word, code=WRONG_INPUT)
     assert result.stderr.endswith(f"No such command '{word}'. Did you mean '{command}'?\n")

@@ -319,9 +319,7 @@ def test_the_value_of_debiased_rr_and_its_dual_are_formulas(labels: list[int], e
     assert met == pytest.approx(solution.value, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("labels", "epsilon"), [(range(3), 2.0), (range(10), 8.0), (range(53), 20.0), ([0, 1, 5], 8.0)]
-)
+@by_case("labels, epsilon", (range(3), 2.0), (range(10), 8.0), (range(53), 20.0), ([0, 1, 5], 8.0))
 def test_debiased_rr_is_proved_optimal_at_a_large_epsilon(labels: Sequence[float], epsilon: float) -> None:
     assert certify(debiased_rr(labels, epsilon)).gap <= 1e-12
 

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 
 from optrand.sampling._entropy import EntropySource, SeededEntropy, SystemEntropy, check_width, check_words
 
@@ -80,9 +80,7 @@ def test_width_is_from_1_to_64(width):
     assert_error("from 1 to 64", check_width, Given(width, np.zeros(1, dtype=np.uint64)))
 
 
-@pytest.mark.parametrize(
-    "answer", [[1, 2], np.zeros(2, dtype=np.int64), np.zeros(3, dtype=np.uint64), np.zeros((2, 1), dtype=np.uint64)]
-)
+@by_case("answer", [1, 2], np.zeros(2, dtype=np.int64), np.zeros(3, dtype=np.uint64), np.zeros((2, 1), dtype=np.uint64))
 def test_words_of_another_shape_or_type_are_refused(answer):
     assert_error("did not return 2 words", check_words, Given(64, answer), 2)
 

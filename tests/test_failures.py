@@ -175,9 +175,7 @@ def test_nothing_but_an_answer_or_an_error_of_ours_comes_out(numbers):
     assert answered >= 0.6 * len(numbers)
 
 
-@pytest.mark.parametrize(
-    "kernels", ["Nehalem", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("", "Haswell"))]
-)
+@by_case("kernels", "Nehalem", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("", "Haswell")))
 def test_clustered_labels_are_proven_with_the_arithmetic_of_every_processor(kernels):
     """The same 120 problems with the kernels of another processor, whose last digits differ."""
     environment = os.environ | ({"OPENBLAS_CORETYPE": kernels} if kernels else {})

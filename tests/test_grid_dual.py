@@ -56,9 +56,7 @@ def test_the_interior_point_alone_proves_its_answer(k: int, n: int, epsilon: flo
         assert proof.upper >= certify(tabulate(other)).lower
 
 
-@pytest.mark.parametrize(
-    ("k", "n", "penalty", "even"), [(8, 20, 0.5, True), (12, 20, 0.5, False), (20, 50, 0.05, True)]
-)
+@by_case("k, n, penalty, even", (8, 20, 0.5, True), (12, 20, 0.5, False), (20, 50, 0.05, True))
 def test_multipliers_at_a_price_of_bias_are_repaired_at_the_values_of_the_grid(
     k: int, n: int, penalty: float, even: bool
 ) -> None:
@@ -108,9 +106,7 @@ def test_other_problems_are_refused(penalty: float) -> None:
     assert not ALONE.accepts(regression([0.0, 1.0], [0.5, 0.5], 1.0, outputs=[0.0, 1.0]))
 
 
-@pytest.mark.parametrize(
-    ("loss", "epsilon", "seed"), [(losses.poisson_log, 5.0, 5), (losses.absolute, 5.0, 13), (losses.absolute, 5.0, 22)]
-)
+@by_case("loss, epsilon, seed", (losses.poisson_log, 5.0, 5), (losses.absolute, 5.0, 13), (losses.absolute, 5.0, 22))
 def test_columns_in_use_bound_the_multipliers_that_prove_them(loss: losses.Loss, epsilon: float, seed: int) -> None:
     """At a price of bias, the multipliers of a master do not prove these answers, although they are optimal."""
     rng = np.random.default_rng(seed)

@@ -84,9 +84,7 @@ def vectors(randomizer):
     return np.array(places) if bits else np.array(places) / randomizer.steps, chances
 
 
-@pytest.mark.parametrize(
-    "randomizer", [UnaryBits(3, EPSILON), LatticeAlibi(3, EPSILON, steps=3), LatticeAlibi(3, 0.3, steps=7)]
-)
+@by_case("randomizer", UnaryBits(3, EPSILON), LatticeAlibi(3, EPSILON, steps=3), LatticeAlibi(3, 0.3, steps=7))
 def test_vectors_are_private_and_have_the_likelihood_of_their_table(randomizer) -> None:
     values, exact = vectors(randomizer)
     assert [sum(column) for column in zip(*exact, strict=True)] == [1, 1, 1]

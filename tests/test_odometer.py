@@ -87,9 +87,7 @@ def test_a_budget_is_exact_and_a_refused_charge_changes_nothing():
     assert odometer.cost == Spent(1)
 
 
-@pytest.mark.parametrize(
-    "rows", [[0, 0], [2, 1, 2], [-1], [3], [0.0], [[0]], 0, ["0"], [True], np.array([2**63], dtype=np.uint64)]
-)
+@by_case("rows", [0, 0], [2, 1, 2], [-1], [3], [0.0], [[0]], 0, ["0"], [True], np.array([2**63], dtype=np.uint64))
 def test_rows_are_distinct_places(rows):
     odometer = Odometer(3)
     assert_error("row", odometer.charge, rows, Spent(1))

@@ -285,9 +285,7 @@ def test_cells_are_means_over_neighbours_however_the_table_is_given():
     assert cells.size == "cells of up to 3 by 4"
 
 
-@pytest.mark.parametrize(
-    "draw", [plotting.pmf_figure, plotting.matrix_figure, plotting.flow_figure, plotting.phases_figure]
-)
+@by_case("draw", plotting.pmf_figure, plotting.matrix_figure, plotting.flow_figure, plotting.phases_figure)
 def test_ten_thousand_labels_are_drawn_without_their_table(draw):
     table = windows(10_000)
     assert draw(table).axes

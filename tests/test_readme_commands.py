@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from asserting import by_case
 from commands import invoke
 from typer.main import get_command
 
@@ -48,9 +49,7 @@ def lines(page):
     return [line for line in told if line not in LONG and not line.startswith("theory --claim")]
 
 
-@pytest.mark.parametrize(
-    ("page", "least"), [(README, 4), pytest.param(TOUR, 10, marks=pytest.mark.docs)], ids=["readme", "tour"]
-)
+@by_case("page, least", (README, 4), pytest.param(TOUR, 10, marks=pytest.mark.docs), ids=["readme", "tour"])
 def test_each_command_line_runs(clone, page, least):
     own = lines(page)
     assert len(own) >= least

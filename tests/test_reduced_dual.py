@@ -62,9 +62,7 @@ def random_arcs(k, seed, stars=0, *, bordered=False, charged=False, box=(-np.inf
 
 
 @pytest.mark.parametrize(("bordered", "charged"), [(False, False), (True, False), (True, True)])
-@pytest.mark.parametrize(
-    ("k", "stars", "parallel"), [(2, 0, 1), (5, 0, 1), (9, 3, 1), (4, 3, 1), (12, 1, 1), (7, 1, 2)]
-)
+@by_case("k, stars, parallel", (2, 0, 1), (5, 0, 1), (9, 3, 1), (4, 3, 1), (12, 1, 1), (7, 1, 2))
 def test_factors_solve_newtons_equations(k, stars, parallel, bordered, charged):
     arcs = random_arcs(k, 1, stars, bordered=bordered, charged=charged, parallel=parallel)
     rng, excess = np.random.default_rng(2), 0.3

@@ -137,9 +137,8 @@ def test_a_file_that_packs_well_is_unpacked() -> None:
     assert release("in.csv.gz", "out.csv", keep=()).rows == 2_000_000
 
 
-@pytest.mark.parametrize(
-    ("suffix", "separator", "decimal"),
-    [(".tsv", None, None), (".csv", ";", ","), (".tsv.gz", "|", None), (".csv", "\t", None)],
+@by_case(
+    "suffix, separator, decimal", (".tsv", None, None), (".csv", ";", ","), (".tsv.gz", "|", None), (".csv", "\t", None)
 )
 def test_signs_are_kept_and_known_to_the_record(suffix: str, separator: Any, decimal: Any) -> None:
     sign, point = separator or "\t", decimal or "."

@@ -124,9 +124,7 @@ def exact_utility(found, utility: np.ndarray, prior: np.ndarray) -> float:
     return float(sum(p * table[found.kinds[y]] @ utility[y, used] for y, p in enumerate(prior)))
 
 
-@pytest.mark.parametrize(
-    ("shape", "epsilon", "bits"), [((3, 3), 2.0, 0.3), ((8, 6), 2.0, 0.3), ((4, 5), 1.0, 0.01), ((2, 2), 9.0, 1e-6)]
-)
+@by_case("shape, epsilon, bits", ((3, 3), 2.0, 0.3), ((8, 6), 2.0, 0.3), ((4, 5), 1.0, 0.01), ((2, 2), 9.0, 1e-6))
 def test_a_capacity_is_met_at_a_certified_optimum(shape: tuple[int, int], epsilon: float, bits: float) -> None:
     utility, prior = np.random.default_rng(5).random(shape), np.full(shape[0], 1 / shape[0])
     free, found = best(utility, prior, epsilon), best(utility, prior, epsilon, bits)

@@ -290,9 +290,7 @@ def test_perturbed_multipliers_never_prove_more_than_the_optimum(k, epsilon, see
 
 
 @pytest.mark.parametrize("epsilon", [1e-140, 1e-6, 20.0, 100.0])
-@pytest.mark.parametrize(
-    "prior", [[0.6, 0.3, 0.1], [0.5, 0.5, 0.0], [0.9, 0.05, 0.05], [1.0, 0.0, 0.0, 0.0], [1 - 2e-12, 1e-12, 1e-12]]
-)
+@by_case("prior", [0.6, 0.3, 0.1], [0.5, 0.5, 0.0], [0.9, 0.05, 0.05], [1.0, 0.0, 0.0, 0.0], [1 - 2e-12, 1e-12, 1e-12])
 def test_every_budget_is_proven(prior, epsilon):
     randomizer = unbiased_vectors(prior, epsilon)
     randomizer.certificate.require(gap=1e-13)
