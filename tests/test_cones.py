@@ -1,9 +1,10 @@
-"""The cone program of squared loss: its value against that of the kernel, and its coarse levels."""
+"""The cone program of squared loss: its value against a primal written out, its coarse levels, and the kernel."""
 
 import math
 
 import numpy as np
 import pytest
+from oracle import cone_program
 
 import optrand
 from optrand import Interval, Problem
@@ -14,6 +15,9 @@ from optrand.solvers._cones import ConeOptions, ConeProgram, _build_interpolatio
 from optrand.solvers._gaps import decide_gap
 from optrand.solvers._optimality import candidates
 from optrand.solvers.reduced_dual._arcs import all_arcs
+
+WITNESS = 1e-7
+"""Relative difference of two interior-point solves in different forms."""
 
 
 def unbiased(k: int, epsilon: float, seed: int) -> Problem:
@@ -41,6 +45,26 @@ def cramped(k: int, epsilon: float, seed: int) -> Problem:
 
 
 every_kind = pytest.mark.parametrize("make", [unbiased, priced, boxed, cramped], ids=lambda make: make.__name__)
+
+
+def witness(problem: Problem) -> float:
+    """The primal as a program in masses and first moments of all intervals, written row by row, on cvxpy.
+
+    Of a column of mass ``c`` and first moment ``m`` that the labels weigh as ``s`` the loss is the sum of
+    ``s_y p_y (m - c y)^2 / (2 c)``: with the mean of the labels it is a square over ``c`` and a term linear in ``c``.
+    """
+    first, end = all_arcs(problem.k)
+    each = np.arange(problem.k)[:, np.newaxis]
+    columns = np.where((first <= each) & (each < end), 1.0, math.exp(-problem.epsilon))
+    return cone_program(problem, columns)
+
+
+@every_kind
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+def test_the_dual_program_has_the_value_of_the_primal(make, epsilon: float) -> None:
+    problem = make(4, epsilon, 9)
+    solution = next(candidates(*solve_cones(problem)))
+    assert solution.value == pytest.approx(witness(problem), rel=WITNESS)
 
 
 @every_kind

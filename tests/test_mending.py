@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from optrand import Interval, certify, regression, unbiased_range, unbiased_regression
-from optrand.mechanism._columns import least_change
+from optrand.mechanism._columns import least_change, node_equations
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._randomizer import Arcs, Randomizer, Staircase, decompose
 from optrand.solvers import design
@@ -53,6 +53,18 @@ def test_restored_rows_are_private_and_sum_to_one(epsilon, share, seed):
 def some_arcs(rng, k, n):
     ends = np.sort(rng.integers(0, k, size=(n, 2)), axis=1)
     return Arcs(k, ends[:, 0], ends[:, 1], np.sort(rng.normal(size=n)), rng.random(n))
+
+
+@given(st.integers(0, 2**32), st.sampled_from([1e-3, 0.5, 3.0, 30.0]))
+def test_the_equations_are_differences_of_the_rows_of_the_table(seed, epsilon):
+    rng = np.random.default_rng(seed)
+    arcs = some_arcs(rng, int(rng.integers(1, 9)), int(rng.integers(1, 20)))
+    ratio = math.exp(epsilon)
+    labels = np.arange(arcs.k)[:, np.newaxis]
+    favoured = (arcs.first <= labels) & (labels <= arcs.last)
+    dense = np.where(favoured, 1.0, 1 / ratio) / (1 - 1 / ratio)
+    equations = node_equations(arcs.k, arcs.first, arcs.last, epsilon).toarray()
+    assert equations == pytest.approx(np.diff(dense, axis=0, prepend=0.0), rel=1e-12, abs=1e-12 * dense.max())
 
 
 @given(st.integers(0, 2**32))
