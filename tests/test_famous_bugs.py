@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import optrand
+from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import NotCertified
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._randomizer import Randomizer, Solution
@@ -25,6 +26,18 @@ def test_top_k_that_samples_from_all_labels_when_the_label_is_outside() -> None:
     problem = optrand.classification(PRIOR, epsilon)
     with pytest.raises(NotCertified, match="not 1-DP"):
         tabulate(Solution(problem, Randomizer(problem.labels, problem.labels, matrix, epsilon)))
+
+
+def test_a_staircase_whose_selector_takes_the_values_minus_and_plus_one() -> None:
+    """Columns ``1 + (E - 1) b`` with ``b`` in {-1, +1} instead of {0, 1} are not even probabilities."""
+    epsilon = 0.5
+    selector = np.array([[1, -1], [-1, 1]])
+    columns = 1 + math.expm1(epsilon) * selector
+    matrix = columns / columns.sum(axis=1, keepdims=True)
+    problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], epsilon)
+    outputs = design_debiased_rr([0, 1], epsilon).randomizer.outputs
+    with pytest.raises(NotCertified, match=r"not 0\.5-DP"):
+        tabulate(Solution(problem, Randomizer(problem.labels, outputs, matrix, epsilon)))
 
 
 def test_clip_at_zero_and_renormalise() -> None:
