@@ -277,6 +277,7 @@ def test_budgets_and_distributions_that_cannot_be_are_refused():
     for labels in (0.0, -1.0):
         split = BudgetSplit(1.0, labels)
         assert_error("the budget of the labels is", ClusterRR.for_budget, 2, split, threshold=0.5)
+    assert_error("threshold is 0: no label could be kept", ClusterRR.for_budget, 2, BudgetSplit(1.0, 1.0), threshold=0)
     half, quarter = Fraction(1, 2), Fraction(1, 4)
     assert_error(r"sums to 0.75, expected exactly 1", LabelRandomization, (quarter, half), half)
     assert_error(r"entry of the distribution is 1.5", LabelRandomization, (3 * half, -half), half)

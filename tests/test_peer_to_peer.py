@@ -240,6 +240,7 @@ def test_copies_stay_in_their_cluster():
     ("rate is 2", lambda _: PeerToPeer(0.5, 2)),
     ("flip is nan", lambda _: PeerToPeer(math.nan, 0.5)),
     ("rate is of type str", lambda _: PeerToPeer(0.1, "all")),
+    ("never flipped, or always, are not private", lambda _: PeerToPeer(0, 0.5).exact_epsilon),
     *[("delta is", lambda peers, delta=delta: peers.at_delta(delta, 10)) for delta in (0.0, 1e-30, 1.0, -1.0)],
     ("delta is 0", lambda peers: lemma9(peers, 0.0, 10)),
     *[("size of a cluster is", lambda peers, size=size: peers.delta(1.0, size)) for size in (0, 2.5)],
