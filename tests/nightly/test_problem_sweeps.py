@@ -109,7 +109,7 @@ def test_the_worst_prior_is_proven(k):
 
 
 def test_an_interval_that_is_too_narrow_is_refused():
-    assert_error("unbiased", solve, narrow(-1e-6, 1.0))
+    assert_error("unbiased", narrow, -1e-6, 1.0)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
