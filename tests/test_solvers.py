@@ -1,5 +1,7 @@
 """Every solver on every kind of problem that it accepts, judged by the certificate alone."""
 
+from __future__ import annotations
+
 import math
 from fractions import Fraction
 
