@@ -184,8 +184,7 @@ def test_a_claim_is_found_by_a_part_of_its_name() -> None:
 
 @pytest.mark.parametrize("number", ["B23 Definition 1", "G21 Theorem 1", "E22 Equation 2", "Z25 Equation 3", "Claim 1"])
 def test_a_number_is_not_found_in_a_longer_one(number: str) -> None:
-    with pytest.raises(InvalidInput, match=r"docs/papers\.md"):
-        find(number=number)
+    assert_error(r"docs/papers\.md", find, number=number)
 
 
 def test_a_number_that_a_paper_states_again_finds_the_claim_of_the_other() -> None:
