@@ -1,7 +1,5 @@
 """A real browser without a screen, driven over a pipe: its page, its requests, its complaints."""
 
-from __future__ import annotations
-
 import base64
 import fcntl
 import io

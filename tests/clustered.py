@@ -3,8 +3,6 @@
 A program of its own, since the kernels of the linear algebra are chosen when a process starts.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Iterator

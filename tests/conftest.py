@@ -3,8 +3,6 @@
 ``HYPOTHESIS_PROFILE=ci`` draws four times as many examples as by default, ``nightly`` forty times, new ones each time.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from functools import cache

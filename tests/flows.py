@@ -1,7 +1,5 @@
 """Random flows on a line: interval columns that cover every label equally, with outputs that are only a first guess."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Subjects of pictures that several test files draw, and the artists of a picture by their labels."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path

@@ -6,8 +6,6 @@ priors, five label sets, four kinds of outputs, four penalties and epsilon up to
 fade away, at every price of bias.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from itertools import count, product

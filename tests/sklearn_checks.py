@@ -1,7 +1,5 @@
 """The checks of scikit-learn on estimators that declare their labels, and which of them cannot pass."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sklearn.utils.estimator_checks import check_estimator
@@ -11,16 +9,10 @@ DECLARED = range(4)
 
 _OTHER_LABELS = dict.fromkeys(
     [
-        "check_classifiers_classes",
-        "check_classifiers_regression_target",
-        "check_complex_data",
-        "check_fit_check_is_fitted",
-        "check_fit_idempotent",
-        "check_n_features_in",
-        "check_n_features_in_after_fitting",
-        "check_regressor_data_not_an_array",
-        "check_regressors_no_decision_function",
-        "check_regressors_train",
+        *["check_classifiers_classes", "check_classifiers_regression_target", "check_complex_data"],
+        *["check_fit_check_is_fitted", "check_fit_idempotent", "check_n_features_in"],
+        *["check_n_features_in_after_fitting", "check_regressor_data_not_an_array"],
+        *["check_regressors_no_decision_function", "check_regressors_train"],
     ],
     "outside the 4 declared labels",
 )

@@ -1,7 +1,5 @@
 """Spark on this machine, in one process or as a cluster of two workers, or the reason why it cannot be started."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Random problems, multipliers and feasible randomizers: the strategies that tests of the core share."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Advice in messages: parameters of Python for a caller in Python, options for a user of the command line."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re
@@ -11,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asserting import assert_error
+from commands import invoke
 from typer.main import get_command
-from typer.testing import CliRunner
 
 import optrand
 from optrand.accounting._ledger import Ledger
@@ -67,8 +66,7 @@ def break_off() -> None:
     """Leave an unfinished release of other labels in the ledger."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(_files, "publish", fail)
-        with pytest.raises(OSError, match="disk is full"):
-            run_job(**CHARGED)
+        assert_error("disk is full", run_job, error=OSError, **CHARGED)
     write_labels("in.csv", [2, 1, 0] * 50)
 
 
@@ -146,7 +144,7 @@ def test_advice_is_in_the_language_of_its_reader(name: str) -> None:
     assert named <= signatures(*called), said
     assert not OPTION.findall(said), said
 
-    result = CliRunner().invoke(app, ["randomize", "in.csv", *arguments, "--column", "y", "--epsilon", "1"])
+    result = invoke("randomize", "in.csv", *arguments, "--column", "y", "--epsilon", "1")
     assert result.exit_code in (2, 5), result.output
     told = result.stderr
     assert option in OPTION.findall(told), told

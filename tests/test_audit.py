@@ -1,23 +1,23 @@
 """Audits of other people's randomizers: the exact epsilon from both sides, and the published mistakes."""
 
-from __future__ import annotations
-
 import json
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from typer.testing import CliRunner
+from asserting import assert_error, by_case
+from commands import invoke
 
 import optrand
 from optrand import audit
 from optrand.audits._reading import read_sheet
 from optrand.base._arithmetic import exp_bracket, float_above, log_above
-from optrand.cli import UNVERIFIED, WRONG_INPUT, app
+from optrand.cli import UNVERIFIED, WRONG_INPUT
 from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
 
@@ -31,8 +31,6 @@ def response(k: int, ratio: Fraction) -> list[list[Fraction]]:
 
 
 # ------------------------------------------------------------------------------------------------ exactness
-
-
 @pytest.mark.parametrize("ratio", [Fraction(3), Fraction(10**30, 7), 1 + Fraction(1, 10**40)])
 def test_epsilon_is_the_logarithm_of_the_ratio_and_decided_without_rounding(ratio: Fraction) -> None:
     found = audit(response(4, ratio), 700.0)
@@ -66,8 +64,7 @@ def test_mechanisms_of_ours_pass_and_are_optimal() -> None:
     shares = [[Fraction(w, mechanism.total) for w in row] for row in mechanism.weights.tolist()]
     found = audit(shares, 1.0, labels=labels, outputs=mechanism.outputs, prior=prior)
     assert found.private
-    assert found.epsilon == mechanism.realised_epsilon
-    assert found.biases == mechanism.exact_biases
+    assert (found.epsilon, found.biases) == (mechanism.realised_epsilon, mechanism.exact_biases)
     assert found.comparison is not None
     assert found.comparison.kind == "unbiased"
     assert found.comparison.value == sum(map(np.multiply, map(Fraction, PRIOR), mechanism.table.losses()))
@@ -94,8 +91,7 @@ def test_floats_of_more_digits_are_not_rounded() -> None:
     table[0] += np.array([-1, 1]) * np.longdouble(2) ** -63
     if table[0, 0] == 1:
         pytest.skip("long doubles are doubles here")
-    assert audit(table, 1.0).table.weights[0, 0] == 2**63 - 1
-    assert audit(table, 1.0).epsilon == math.inf
+    assert (audit(table, 1.0).table.weights[0, 0], audit(table, 1.0).epsilon) == (2**63 - 1, math.inf)
 
 
 def test_rows_that_do_not_sum_to_one_are_said_and_normalised() -> None:
@@ -117,8 +113,7 @@ def test_a_row_that_is_no_distribution_is_not_private(row: list) -> None:
 
 def test_audits_and_certificates_have_no_truth_value() -> None:
     for one in (audit([["0.5", "0.5"]], 1.0), optrand.rr_with_prior(PRIOR, 1.0).certificate):
-        with pytest.raises(TypeError, match="neither true nor false"):
-            bool(one)
+        assert_error("neither true nor false", bool, one, error=TypeError)
 
 
 def test_negative_probabilities_are_no_privacy() -> None:
@@ -147,39 +142,34 @@ def test_classes_by_name_are_compared_by_their_hits() -> None:
     assert found.bias is None
 
 
-@pytest.mark.parametrize(
-    ("matrix", "options", "words"),
-    [
-        ([0.5, 0.5], {}, "shape"),
-        ([[0.5], [0.2, 0.3]], {}, "rows of one length"),
-        ([[0.5, "x"]], {}, "row 0, column 1 of the matrix is not a number"),
-        ([[0.5, True]], {}, "of type bool"),
-        ([[0.5, math.nan]], {}, "is nan"),
-        ([["1/0", 1]], {}, "divided by 0"),
-        ([[0, 0], [1, 0]], {}, "row 0 of the matrix sums to 0"),
-        ([[1, 0]], {"labels": [0, 1]}, "2 labels for a matrix with 1"),
-        ([[0.5, 0.5]], {"outputs": [1, 1]}, "outputs are not distinct"),
-        ([[0.5, 0.5]], {"prior": [0.5, 0.5]}, "prior has 2 entries"),
-        ([[0.5, 0.5]], {"labels": 3}, "labels are of type int"),
-        ([[0.5, 0.5]], {"outputs": "ab"}, "outputs are of type str"),
-        # A set has no order, and the keys of a dict or the numbers of bytes are names by mistake.
-        ([[0.5], [0.5]], {"labels": {0, 1}}, "labels are of type set"),
-        ([[0.5], [0.5]], {"labels": {"a": 1, "b": 2}}, "labels are of type dict"),
-        ([[0.5], [0.5]], {"labels": b"ab"}, "labels are of type bytes"),
-        ([[0.5], [0.5]], {"labels": np.ma.array(["a", "b"], mask=[0, 1])}, "labels has masked cells"),
-        ([[Decimal("sNaN"), 0.5]], {}, "is sNaN"),
-        ([[0.5], [0.5]], {"labels": [[0], [1]]}, "labels hold lists or other things that cannot be names"),
-        ([[0.5, 0.5]], {"outputs": [{}, {}]}, "outputs hold lists or other things that cannot be names"),
-    ],
+@by_case(
+    "matrix, options, words",
+    ([0.5, 0.5], {}, "shape"),
+    ([[0.5], [0.2, 0.3]], {}, "rows of one length"),
+    ([[0.5, "x"]], {}, "row 0, column 1 of the matrix is not a number"),
+    ([[0.5, True]], {}, "of type bool"),
+    ([[0.5, math.nan]], {}, "is nan"),
+    ([["1/0", 1]], {}, "divided by 0"),
+    ([[0, 0], [1, 0]], {}, "row 0 of the matrix sums to 0"),
+    ([[1, 0]], {"labels": [0, 1]}, "2 labels for a matrix with 1"),
+    ([[0.5, 0.5]], {"outputs": [1, 1]}, "outputs are not distinct"),
+    ([[0.5, 0.5]], {"prior": [0.5, 0.5]}, "prior has 2 entries"),
+    ([[0.5, 0.5]], {"labels": 3}, "labels are of type int"),
+    ([[0.5, 0.5]], {"outputs": "ab"}, "outputs are of type str"),
+    # A set has no order, and the keys of a dict or the numbers of bytes are names by mistake.
+    ([[0.5], [0.5]], {"labels": {0, 1}}, "labels are of type set"),
+    ([[0.5], [0.5]], {"labels": {"a": 1, "b": 2}}, "labels are of type dict"),
+    ([[0.5], [0.5]], {"labels": b"ab"}, "labels are of type bytes"),
+    ([[0.5], [0.5]], {"labels": np.ma.array(["a", "b"], mask=[0, 1])}, "labels has masked cells"),
+    ([[Decimal("sNaN"), 0.5]], {}, "is sNaN"),
+    ([[0.5], [0.5]], {"labels": [[0], [1]]}, "labels hold lists or other things that cannot be names"),
+    ([[0.5, 0.5]], {"outputs": [{}, {}]}, "outputs hold lists or other things that cannot be names"),
 )
 def test_what_is_no_table_is_refused(matrix: list, options: dict, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        audit(matrix, 1.0, **options)
+    assert_error(words, audit, matrix, 1.0, **options)
 
 
 # ------------------------------------------------------------------------------------------- published mistakes
-
-
 def test_a_sampler_with_a_prior_under_the_exponent() -> None:
     """Weights ``prior(v) exp(-epsilon |v - y| / 2)``, normalised row by row, spend more than epsilon.
 
@@ -208,8 +198,7 @@ def test_clipping_at_private_extremes() -> None:
         for step, p in zip(range(-2, 3), noise, strict=True):
             private[y, min(max(y + step, -y), 2 + y) + 2] += p
     found = audit(private, 5.0, labels=labels, outputs=outputs)
-    assert found.epsilon == math.inf
-    assert found.worst.smallest == 0
+    assert (found.epsilon, found.worst.smallest) == (math.inf, 0)
     public = np.zeros((3, 3))
     for y in labels:
         for step, p in zip(range(-2, 3), noise, strict=True):
@@ -218,8 +207,6 @@ def test_clipping_at_private_extremes() -> None:
 
 
 # ---------------------------------------------------------------------------------- pairs, delta, leakage, guesses
-
-
 def test_each_pair_has_its_epsilon_delta_leakage_and_guess_by_hand() -> None:
     """Rows (1/2, 1/2, 0), (1/4, 1/4, 1/2), (1/8, 3/8, 1/2).
 
@@ -268,8 +255,7 @@ def test_what_is_reported_of_pairs_is_that_of_the_whole() -> None:
     found = audit([[Fraction(w, total) for w in row] for row in weights.tolist()], 1.0)
     assert found.pair_epsilons.max() == found.epsilon == found.normalised_epsilon
     assert found.delta(0.5) == float_above(mechanism.table.excess(exp_bracket(0.5)[0]))
-    assert found.delta(1.0) == 0.0
-    assert found.maximal_leakage == log_above(mechanism.table.leakage)
+    assert (found.delta(1.0), found.maximal_leakage) == (0.0, log_above(mechanism.table.leakage))
     scaled = audit([[int(w) * (y + 1) for w in row] for y, row in enumerate(weights.tolist())], 1.0)
     assert scaled.pair_epsilons.tolist() == found.pair_epsilons.tolist()
     assert (scaled.delta(0.5), scaled.guess) == (found.delta(0.5), found.guess)
@@ -284,24 +270,18 @@ def test_tables_that_are_none_have_no_leakage() -> None:
 
 
 # ------------------------------------------------------------------------------------------------- command line
-
-
-def run(*arguments: object):
-    return CliRunner().invoke(app, ["audit", *map(str, arguments)])
+run = partial(invoke, "audit")
 
 
 def test_a_file_is_audited(tmp_path) -> None:
     table, prior = tmp_path / "table.csv", tmp_path / "prior.csv"
     table.write_text("label,0,1\n0,0.75,0.25\n1,1/4,3/4\n")
     prior.write_text("0,3\n1,1\n")
-    done = run(table, "--epsilon", "1.1", "--prior", prior, "--json")
-    assert done.exit_code == 0, done.stderr
+    done = run(table, "--epsilon", "1.1", "--prior", prior, "--json", code=0)
     answer = json.loads(done.stdout)
     assert answer["private"] is True
-    assert answer["epsilon"] == math.log(3)
-    assert answer["largest_bias"] == 0.25
-    assert answer["worst"]["probabilities"] == [0.75, 0.25]
-    assert answer["optimum"]["kind"] == "biased"
+    assert (answer["epsilon"], answer["largest_bias"]) == (math.log(3), 0.25)
+    assert (answer["worst"]["probabilities"], answer["optimum"]["kind"]) == ([0.75, 0.25], "biased")
     assert answer["pair_epsilons"] == [[0.0, math.log(3)], [math.log(3), 0.0]]
     assert answer["delta_at_stated_epsilon"] == 0.0
     assert answer["maximal_leakage"] == pytest.approx(math.log(1.5), rel=1e-15)
@@ -315,8 +295,7 @@ def test_a_file_is_audited(tmp_path) -> None:
 def test_a_file_that_is_not_private_ends_with_3(tmp_path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("0.5,0.5,0\n0.25,0.5,0.25\n")
-    done = run(table, "--epsilon", "1", "--labels", "5,2", "--outputs", "0:2")
-    assert done.exit_code == UNVERIFIED
+    done = run(table, "--epsilon", "1", "--labels", "5,2", "--outputs", "0:2", code=UNVERIFIED)
     assert "output 2.0 has probability 0.25 if the label is 2.0, and 0 if it is 5.0" in done.stdout
     assert done.stderr.startswith("error: ")
 
@@ -324,8 +303,7 @@ def test_a_file_that_is_not_private_ends_with_3(tmp_path) -> None:
 def test_names_of_the_command_line_are_names(tmp_path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("0.75,0.25\n0.5,0.5\n")
-    done = run(table, "--epsilon", "0.5", "--labels", "no,yes", "--outputs", "no,yes")
-    assert done.exit_code == UNVERIFIED
+    done = run(table, "--epsilon", "0.5", "--labels", "no,yes", "--outputs", "no,yes", code=UNVERIFIED)
     assert "if the label is yes" in done.stdout
 
 
@@ -337,101 +315,92 @@ def _frame(**options: object) -> str:
     return pd.DataFrame(ROWS, columns=NAMES, index=options.pop("labels", None)).to_csv(**options)
 
 
-@pytest.mark.parametrize(
-    ("text", "labels", "outputs"),
-    [
-        ("0.0,0.5,0.5\n0.6,0.2,0.2\n", None, None),
-        (_frame(index=False), None, NAMES),
-        (_frame(), (0.0, 1.0), NAMES),
-        (_frame(labels=["no", "yes"]), ("no", "yes"), NAMES),
-        (_frame(labels=[10, 20], index_label="age"), (10.0, 20.0), NAMES),
-        (_frame(index_label="label"), (0.0, 1.0), NAMES),
-        (_frame(header=False, index=False), None, None),
-        (pl.DataFrame(dict(zip(NAMES, zip(*ROWS, strict=True), strict=True))).write_csv(), None, NAMES),
-        (pl.DataFrame({"age": ["a", "b"], "x": [0.5, 0.1], "z": [0.5, 0.9]}).write_csv(), ("a", "b"), ["x", "z"]),
-        # R: write.csv, without row names, and write.table with sep = ",".
-        ('"","low","mid","high"\n"1",0,0.5,0.5\n"2",0.6,0.2,0.2\n', (1.0, 2.0), NAMES),
-        ('"low","mid","high"\n0,0.5,0.5\n0.6,0.2,0.2\n', None, NAMES),
-        ('"low","mid","high"\n"1",0,0.5,0.5\n"2",0.6,0.2,0.2\n', (1.0, 2.0), NAMES),
-        # NumPy: savetxt with a header.
-        ("# low,mid,high\n0.0,0.5,0.5\n0.6,0.2,0.2\n", None, NAMES),
-        (",0,1\n0,0.75,0.25\n1,0.25,0.75\n", (0.0, 1.0), [0.0, 1.0]),
-        ("y,0,1\n0,0.75,0.25\n1,0.25,0.75\n", (0.0, 1.0), [0.0, 1.0]),
-        (",0,1\nno,0.75,0.25\nyes,0.25,0.75\n", ("no", "yes"), [0.0, 1.0]),
-        ("label,0,1\nno,0.75,0.25\nyes,0.25,0.75\n", ("no", "yes"), [0.0, 1.0]),
-        ("age,<18,18+\n<18,0.75,0.25\n18+,0.25,0.75\n", ("<18", "18+"), ["<18", "18+"]),
-        # One of the two readings is exact, and the other is not.
-        ("low,mid,high\n0.0,0.5,0.5\n0.04,0.48,0.48\n", None, NAMES),
-        (",mid,high\n0.01,0.5,0.5\n0.02,0.25,0.75\n", (0.01, 0.02), NAMES[1:]),
-    ],
+@by_case(
+    "text, labels, outputs",
+    ("0.0,0.5,0.5\n0.6,0.2,0.2\n", None, None),
+    (_frame(index=False), None, NAMES),
+    (_frame(), (0.0, 1.0), NAMES),
+    (_frame(labels=["no", "yes"]), ("no", "yes"), NAMES),
+    (_frame(labels=[10, 20], index_label="age"), (10.0, 20.0), NAMES),
+    (_frame(index_label="label"), (0.0, 1.0), NAMES),
+    (_frame(header=False, index=False), None, None),
+    (pl.DataFrame(dict(zip(NAMES, zip(*ROWS, strict=True), strict=True))).write_csv(), None, NAMES),
+    (pl.DataFrame({"age": ["a", "b"], "x": [0.5, 0.1], "z": [0.5, 0.9]}).write_csv(), ("a", "b"), ["x", "z"]),
+    # R: write.csv, without row names, and write.table with sep = ",".
+    ('"","low","mid","high"\n"1",0,0.5,0.5\n"2",0.6,0.2,0.2\n', (1.0, 2.0), NAMES),
+    ('"low","mid","high"\n0,0.5,0.5\n0.6,0.2,0.2\n', None, NAMES),
+    ('"low","mid","high"\n"1",0,0.5,0.5\n"2",0.6,0.2,0.2\n', (1.0, 2.0), NAMES),
+    # NumPy: savetxt with a header.
+    ("# low,mid,high\n0.0,0.5,0.5\n0.6,0.2,0.2\n", None, NAMES),
+    (",0,1\n0,0.75,0.25\n1,0.25,0.75\n", (0.0, 1.0), [0.0, 1.0]),
+    ("y,0,1\n0,0.75,0.25\n1,0.25,0.75\n", (0.0, 1.0), [0.0, 1.0]),
+    (",0,1\nno,0.75,0.25\nyes,0.25,0.75\n", ("no", "yes"), [0.0, 1.0]),
+    ("label,0,1\nno,0.75,0.25\nyes,0.25,0.75\n", ("no", "yes"), [0.0, 1.0]),
+    ("age,<18,18+\n<18,0.75,0.25\n18+,0.25,0.75\n", ("<18", "18+"), ["<18", "18+"]),
+    # One of the two readings is exact, and the other is not.
+    ("low,mid,high\n0.0,0.5,0.5\n0.04,0.48,0.48\n", None, NAMES),
+    (",mid,high\n0.01,0.5,0.5\n0.02,0.25,0.75\n", (0.01, 0.02), NAMES[1:]),
 )
 def test_names_are_read_as_writers_of_tables_write_them(tmp_path, text: str, labels: tuple, outputs: list) -> None:
     path = tmp_path / "table.csv"
     path.write_text(text)
     sheet = read_sheet(path)
-    assert sheet.labels == labels
-    assert sheet.outputs == (None if outputs is None else tuple(outputs))
+    assert (sheet.labels, sheet.outputs) == (labels, None if outputs is None else tuple(outputs))
     width = 3 if outputs is None else len(outputs)
     assert [len(row) for row in sheet.entries] == [width, width]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (None, "not there"),
-        ("", "is empty"),
-        ("0.5;0.5\n0.5;0.5\n", "semicolons"),
-        ("0.5,0.5\n1\n", "line 2 of"),
-        ("label,a,b\n", "names and no probabilities"),
-        ("0.5,x\n0.5,0.5\n", "the first line of"),
-        ("a,0.75,0.25\nb,0.25,0.75\n", "the first line of"),
-        ("a,0.75,x\nb,0.25,0.75\n", "the first line of"),
-        ("0,1,2\n0.5,0.25,0.25\n0.2,0.4,0.4\n", "may begin with names"),
-        ("0,1\n1,0\n", "may begin with names"),
-        ("0,0.75,0.25\n1,0.25,0.75\n", "may begin with names"),
-        ("low,mid,high\n0,0.5,0.5\n0,0.2,0.8\n", "the first column of"),
-        ("low,mid,high\n0.5,0.5,0.5\n0.6,0.5,0.5\n", "the first column of"),
-        ("low,mid,high\n0,0.5,0.5\nn/a,0.2,0.2\n", "the first column of"),
-        ("label,mid,high\n0,0.5,0.5\n0.6,0.2,0.2\n", "the first column of"),
-        # No names above: the first label is "y", or missing, and its row is not to be lost.
-        ("y,0.9,0.1\nn,0.1,0.9\n", "the first line of"),
-        (",0.9,0.1\nn,0.1,0.9\n", "the first line of"),
-        ("class,2/7,5/7\n0,0,1\n", "the first line of"),
-        ("y,0.9,0.2\nn,0.5,0.5\n", "the first line of"),
-        ("no,10%,90%\nyes,0.5,0.5\n", "the first line of"),
-        ("no,nan,nan\nyes,0.5,0.5\n", "the first line of"),
-        # Probabilities that cannot be read are no names of labels, nor are those next to nothing.
-        ("low,mid,high\n1e-401,0.5,0.5\n1e-402,0.5,0.5\n", "the first column of"),
-        ("low,mid,high\n1/1e401,0.5,0.5\n2/1e401,0.5,0.5\n", "the first column of"),
-        ("low,mid,high\n1%,0.5,0.5\n2%,0.5,0.5\n", "the first column of"),
-        ('low,mid,high\n"0,1",0.5,0.5\n"0,2",0.5,0.5\n', "the first column of"),
-        ("low,mid,high\n0x1p-3,0.5,0.5\n0x1p-4,0.5,0.5\n", "the first column of"),
-        ("y,n\n0.0,1.00000000000000\n0.000000000000001,0.999999999999999\n", "the first column of"),
-        ("low,mid,high\n1e-15,0.499999999999999,0.5\nn/a,0.5,0.5\n", "the first column of"),
-        # A quote that is left open swallows lines.
-        ('a,b\n0.5,0.5\n0.5,"0.5\n0.0,1.0\n', "line 4 of"),
-        ('label,a,b\nx,0.5,0.5\n"y,0,1\nz",0.5,0.5\n', "of several lines"),
-        ("a,b\n" + "0" * 140_000 + ",1\n", "line 2 of"),
-    ],
+@by_case(
+    "text, words",
+    (None, "not there"),
+    ("", "is empty"),
+    ("0.5;0.5\n0.5;0.5\n", "semicolons"),
+    ("0.5,0.5\n1\n", "line 2 of"),
+    ("label,a,b\n", "names and no probabilities"),
+    ("0.5,x\n0.5,0.5\n", "the first line of"),
+    ("a,0.75,0.25\nb,0.25,0.75\n", "the first line of"),
+    ("a,0.75,x\nb,0.25,0.75\n", "the first line of"),
+    ("0,1,2\n0.5,0.25,0.25\n0.2,0.4,0.4\n", "may begin with names"),
+    ("0,1\n1,0\n", "may begin with names"),
+    ("0,0.75,0.25\n1,0.25,0.75\n", "may begin with names"),
+    ("low,mid,high\n0,0.5,0.5\n0,0.2,0.8\n", "the first column of"),
+    ("low,mid,high\n0.5,0.5,0.5\n0.6,0.5,0.5\n", "the first column of"),
+    ("low,mid,high\n0,0.5,0.5\nn/a,0.2,0.2\n", "the first column of"),
+    ("label,mid,high\n0,0.5,0.5\n0.6,0.2,0.2\n", "the first column of"),
+    # No names above: the first label is "y", or missing, and its row is not to be lost.
+    ("y,0.9,0.1\nn,0.1,0.9\n", "the first line of"),
+    (",0.9,0.1\nn,0.1,0.9\n", "the first line of"),
+    ("class,2/7,5/7\n0,0,1\n", "the first line of"),
+    ("y,0.9,0.2\nn,0.5,0.5\n", "the first line of"),
+    ("no,10%,90%\nyes,0.5,0.5\n", "the first line of"),
+    ("no,nan,nan\nyes,0.5,0.5\n", "the first line of"),
+    # Probabilities that cannot be read are no names of labels, nor are those next to nothing.
+    ("low,mid,high\n1e-401,0.5,0.5\n1e-402,0.5,0.5\n", "the first column of"),
+    ("low,mid,high\n1/1e401,0.5,0.5\n2/1e401,0.5,0.5\n", "the first column of"),
+    ("low,mid,high\n1%,0.5,0.5\n2%,0.5,0.5\n", "the first column of"),
+    ('low,mid,high\n"0,1",0.5,0.5\n"0,2",0.5,0.5\n', "the first column of"),
+    ("low,mid,high\n0x1p-3,0.5,0.5\n0x1p-4,0.5,0.5\n", "the first column of"),
+    ("y,n\n0.0,1.00000000000000\n0.000000000000001,0.999999999999999\n", "the first column of"),
+    ("low,mid,high\n1e-15,0.499999999999999,0.5\nn/a,0.5,0.5\n", "the first column of"),
+    # A quote that is left open swallows lines.
+    ('a,b\n0.5,0.5\n0.5,"0.5\n0.0,1.0\n', "line 4 of"),
+    ('label,a,b\nx,0.5,0.5\n"y,0,1\nz",0.5,0.5\n', "of several lines"),
+    ("a,b\n" + "0" * 140_000 + ",1\n", "line 2 of"),
 )
 def test_files_that_are_no_tables_are_refused(tmp_path, text: str | None, words: str) -> None:
     table = tmp_path / "table.csv"
     if text is not None:
         table.write_text(text)
-    done = run(table, "--epsilon", "1")
-    assert done.exit_code == WRONG_INPUT
+    done = run(table, "--epsilon", "1", code=WRONG_INPUT)
     assert words in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("text", "options"), [(",a,b\nno,3/4,1/4\nyes,1/2,1/2\n", ()), ("3/4,1/4\n1/2,1/2\n", ("--labels", "no,yes"))]
-)
+@by_case("text, options", (",a,b\nno,3/4,1/4\nyes,1/2,1/2\n", ()), ("3/4,1/4\n1/2,1/2\n", ("--labels", "no,yes")))
 def test_the_prior_of_named_rows_has_their_names(tmp_path, text: str, options: tuple[str, ...]) -> None:
     table, prior = tmp_path / "table.csv", tmp_path / "prior.csv"
     table.write_text(text)
     prior.write_text("label,count\nyes,2\nno,3\n")
-    done = run(table, "--epsilon", "1.1", "--prior", prior, "--json", *options)
-    assert done.exit_code == 0, done.stderr
+    done = run(table, "--epsilon", "1.1", "--prior", prior, "--json", *options, code=0)
     # From output a no, with 3/5 of 3/4. From output b yes, with 2/5 of 1/2.
     assert json.loads(done.stdout)["guess"] == pytest.approx(0.65, rel=1e-15)
 
@@ -448,6 +417,5 @@ def test_a_frame_names_its_rows_and_columns():
         {"labels": ["a", "b"], "outputs": ["a", "b"]},
         {"prior": pd.Series([0.5, 0.5], index=["b", "a"])},
     ):
-        with pytest.raises(InvalidInput, match="order"):
-            audit(frame, 3.0, **arguments)
+        assert_error("order", audit, frame, 3.0, **arguments)
     assert audit(pd.DataFrame([[0.5, 0.5], [0.5, 0.5]]), 1.0).labels == (0, 1)

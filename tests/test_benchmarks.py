@@ -1,7 +1,5 @@
 """The parts of the benchmarks that judge: the raw judge, the harness's exit code, its clock and its arithmetic."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """The bound of multipliers: its definition in rationals, rounded down to a float."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -286,8 +284,6 @@ def test_extreme_numbers_are_held(loss, labels, epsilon):
 
 
 # -------------------------------------------------------------------------------------------- nothing rests on roots
-
-
 def random_problem(rng, kind, spread=None):
     """Spread or clustered labels, spiked, thin-tailed or partly zero priors, and an interval now and then."""
     k = int(rng.integers(2, 40))
@@ -438,8 +434,6 @@ def test_one_label_far_from_zero_by_hand():
 
 
 # -------------------------------------------------------------------------------------------------------------- by hand
-
-
 def test_a_label_of_prior_zero_is_negative_on_a_half_line():
     problem = unbiased_regression([0, 1, 2, 3], [0.5, 0, 0, 0.5], 1.0)
     dual = Dual([0.0, 2.0, 2.0, 0.0], [0.0, 1.0, -1.0, 0.0])

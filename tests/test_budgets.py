@@ -1,7 +1,5 @@
 """Budgets that are divided, multiplied or added never cost more than the whole, against rational brackets of exp."""
 
-from __future__ import annotations
-
 import decimal
 import math
 from collections.abc import Callable
@@ -9,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import exponential
@@ -19,7 +18,7 @@ from optrand.base._arithmetic import decimal_value, divide_budget, noise_scale, 
 from optrand.baselines import Alibi, DiscreteLaplace, Laplace, LatticeAlibi, UnaryBits, UniformRR
 from optrand.baselines._cluster import ClusterPriorRR, ClusterRR
 from optrand.baselines._peer_to_peer import PeerToPeer
-from optrand.errors import InvalidFile, InvalidInput
+from optrand.errors import InvalidFile
 from optrand.learning import Peers
 from optrand.mechanism._mechanism import Mechanism
 from optrand.sampling._priors import split_at, split_budget
@@ -67,11 +66,9 @@ def test_what_costs_more_than_the_decimal_or_the_float_is_refused(epsilon: float
     assert low[1] < ratio < high[0]
     problem = unbiased_regression([0, 1], [0.5, 0.5], epsilon)
     weights = [[ratio.numerator, ratio.denominator], [ratio.denominator, ratio.numerator]]
-    with pytest.raises(InvalidInput, match="expected at most exp"):
-        mechanism_of(problem, None, [0, 1], weights, ratio)
+    assert_error("expected at most exp", mechanism_of, problem, None, [0, 1], weights, ratio)
     mechanism = mechanism_of(unbiased_regression([0, 1], [0.5, 0.5], epsilon + 1), None, [0, 1], weights, ratio)
-    with pytest.raises(InvalidInput, match="would not be private"):
-        Mechanism(problem, mechanism.table)
+    assert_error("would not be private", Mechanism, problem, mechanism.table)
     assert not audit(weights_over(weights), epsilon).private
     # The stated epsilon holds as a float, and as the decimal that it is printed as.
     for stated in (mechanism.realised_epsilon, certify(mechanism).epsilon, audit(weights_over(weights), 9.0).epsilon):
@@ -79,26 +76,13 @@ def test_what_costs_more_than_the_decimal_or_the_float_is_refused(epsilon: float
         assert spends(ratio, stated)
     content = mechanism._document | {"problem": mechanism._document["problem"] | {"epsilon": epsilon}}
     (tmp_path / "close.json").write_text(resealed(content))
-    with pytest.raises(InvalidFile):
-        load(tmp_path / "close.json")
-    with pytest.raises(checker.Refused, match="not private"):
-        checker.check(resealed(content))
+    assert_error(None, load, tmp_path / "close.json", error=InvalidFile)
+    assert_error("not private", checker.check, resealed(content), error=checker.Refused)
     assert spends(ratio, checker.check(resealed(mechanism._document)).epsilon)
 
 
 def weights_over(weights: list[list[int]]) -> list[list[Fraction]]:
     return [[Fraction(weight, sum(row)) for weight in row] for row in weights]
-
-
-def test_the_table_of_lattice_noise_has_that_ratio() -> None:
-    for epsilon in (0.3, 8.9):
-        for steps in (1, 3, 7):
-            randomizer = LatticeAlibi(2, epsilon, steps=steps)
-            zero, one = randomizer.coordinate.weights / Fraction(randomizer.coordinate.total)
-            assert sum(zero) == sum(one) == 1
-            vectors = [(a, b) for a in range(steps + 1) for b in range(steps + 1)]
-            ratios = [(one[a] * zero[b]) / (zero[a] * one[b]) for a, b in vectors]
-            assert max(ratios) == randomizer.ratio
 
 
 RATIOS: dict[str, Callable[[float], Fraction]] = {

@@ -1,7 +1,5 @@
 """The command line: its output, its exit codes, and that it leaves nothing behind when it fails."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json
@@ -20,8 +18,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from asserting import by_case
+from commands import invoke
 from pyarrow import parquet
-from typer.testing import CliRunner
 
 import optrand
 import optrand.certificates._certificate
@@ -29,7 +28,7 @@ import optrand.checker
 import optrand.studies._many
 from optrand import Interval, feasible_output_set, regression, solve, unbiased_regression
 from optrand.base._numerals import shown_above
-from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
+from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT
 from optrand.data import weeks_worked_counts_path, weeks_worked_path
 from optrand.errors import InvalidFile, NotCertified, SolverFailed
 from optrand.mechanism import Mechanism
@@ -53,10 +52,6 @@ def listing(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
 def one_line(result):
     """The error of a command that failed: one line, no traceback, no secret."""
     text = "".join(line for line in result.stderr.splitlines(keepends=True) if not line.startswith("note: "))
@@ -78,22 +73,22 @@ def here(tmp_path, monkeypatch):
 @pytest.fixture
 def saved(here):
     """A mechanism for labels 0, 1 and 2, saved as m.json."""
-    result = run("solve", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", "1", "-o", "m.json")
-    assert result.exit_code == 0, result.stderr
+    solved(code=0)
     return here / "m.json"
 
 
-def randomized(*more, source="in.csv", target="out.csv", labels="0:2", epsilon="1", column="y"):
+def randomized(*more, source="in.csv", target="out.csv", labels="0:2", epsilon="1", column="y", code=None):
     declared = ["--column", column, "--labels", labels, "--epsilon", epsilon, "--no-ledger"]
-    return run("randomize", source, target, *declared, *more)
+    return invoke("randomize", source, target, *declared, *more, code=code)
 
 
-def solved(*more, epsilon="1", output="m.json"):
-    return run("solve", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", epsilon, "-o", output, *more)
+def solved(*more, epsilon="1", output="m.json", code=None):
+    declared = ["--labels", "0:2", "--prior", "prior.csv", "--epsilon", epsilon]
+    return invoke("solve", *declared, "-o", output, *more, code=code)
 
 
-def swept(*more, epsilon="1"):
-    return run("sweep", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", epsilon, *more)
+def swept(*more, epsilon="1", code=None):
+    return invoke("sweep", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", epsilon, *more, code=code)
 
 
 def read_labels(path, label):
@@ -108,14 +103,10 @@ def facts(result):
 
 
 # The commands
-
-
 def test_randomize_prints_its_summary_and_leaves_two_files(here):
-    result = randomized()
-    assert result.exit_code == 0, result.stderr
+    result = randomized(code=0)
     told = facts(result)
-    assert told["rows"] == "200"
-    assert told["labels"] == "3 declared"
+    assert (told["rows"], told["labels"]) == ("200", "3 declared")
     assert told["total epsilon"] == "1.0: prior 0.05, labels 0.95"
     assert told["prior"] == "estimated privately"
     mechanism = load_release("out.csv.release.json").mechanism
@@ -128,19 +119,14 @@ def test_randomize_prints_its_summary_and_leaves_two_files(here):
     assert set(read_labels("out.csv", "y")) <= set(mechanism.outputs)
     loss = optrand.certificates._certificate.certify(mechanism).upper
     assert float(told["noisy label loss"].split()[0]) == pytest.approx(loss, rel=1e-5)
-    assert sorted(path.name for path in here.iterdir()) == [
-        "in.csv",
-        "out.csv",
-        "out.csv.release.json",
-        "prior.csv",
-    ]
+    assert sorted(path.name for path in here.iterdir()) == ["in.csv", "out.csv", "out.csv.release.json", "prior.csv"]
 
 
 def test_the_record_states_the_total_wherever_it_is_read(here, monkeypatch):
     few = dict(list(_saving.DRAWINGS.items())[:1])
     monkeypatch.setattr(_saving, "DRAWINGS", few)
     monkeypatch.setattr(report, "DRAWINGS", few)
-    assert randomized().exit_code == 0
+    randomized(code=0)
     total = "total epsilon  1.0: prior 0.05, labels 0.95"
     commands = {
         "verify": ("verify", "out.csv.release.json", "--table", "out.csv", "--gap", "1e-9"),
@@ -151,8 +137,7 @@ def test_the_record_states_the_total_wherever_it_is_read(here, monkeypatch):
     }
     said = {}
     for name, arguments in commands.items():
-        result = run(*arguments)
-        assert result.exit_code == 0, result.stderr
+        result = invoke(*arguments, code=0)
         assert total in result.stdout, name
         said[name] = result.stdout
     assert said["verify"].endswith("verified\n")
@@ -163,24 +148,22 @@ def test_the_record_states_the_total_wherever_it_is_read(here, monkeypatch):
     assert "A release of 3 labels at a total of ε = 1<" in (here / "r.html").read_text(encoding="utf-8")
     (here / "out.csv").write_text((here / "out.csv").read_text() + "200,1\n")
     for arguments in (commands["verify"], commands["estimate"]):
-        result = run(*arguments)
-        assert result.exit_code == UNVERIFIED
+        result = invoke(*arguments, code=UNVERIFIED)
         assert "is not the table of this release" in result.stderr
         assert "are taken by optrand.estimate in Python" in result.stderr
 
 
 def test_what_cannot_be_estimated_is_noted_and_its_record_says_so(here):
     (here / "public.csv").write_text("label,count\n0,97\n1,1\n2,1\n")
-    result = randomized("--bias-penalty", "0", "--prior", "public.csv")
-    assert result.exit_code == 0, result.stderr
+    result = randomized("--bias-penalty", "0", "--prior", "public.csv", code=0)
     assert "warning: no histogram, no loss of a label" in result.stderr
-    estimated = run("estimate", "out.csv.release.json", "out.csv")
+    estimated = invoke("estimate", "out.csv.release.json", "out.csv")
     assert estimated.stdout.count("not estimated") == 2
     # A command has no functions to name.
     for told in (result.stdout, result.stderr, estimated.stdout):
         assert "optrand." not in told
         assert "average(" not in told
-    verified = run("verify", "out.csv.release.json", "--table", "out.csv")
+    verified = invoke("verify", "out.csv.release.json", "--table", "out.csv")
     assert "total epsilon  1.0: prior 0.0, labels 1.0" in verified.stdout
 
 
@@ -189,8 +172,8 @@ def test_estimates_of_names_are_csv(here):
     with (here / "in.csv").open("w", newline="") as stream:
         csv.writer(stream).writerows([["y"], *([name] for name in names * 20)])
     (here / "names").write_text("\n".join(names))
-    assert randomized(labels="@names").exit_code == 0
-    result = run("estimate", "out.csv.release.json", "out.csv")
+    randomized(labels="@names", code=0)
+    result = invoke("estimate", "out.csv.release.json", "out.csv")
     lines = result.stdout.splitlines()
     rows = list(csv.DictReader(lines[lines.index("label,share,standard error") :]))
     assert [row["label"] for row in rows] == names
@@ -203,16 +186,15 @@ def test_estimates_of_a_release_in_memory_say_that_no_file_was_compared(here, la
     noisy, record = optrand.randomize(frame, 1.0, column="y", labels=labels, ledger=None)
     noisy.to_csv("noisy.csv")
     record.save("noisy.release.json")
-    result = run("estimate", "noisy.release.json", "noisy.csv", "--json")
-    assert result.exit_code == 0, result.stderr
+    result = invoke("estimate", "noisy.release.json", "noisy.csv", "--json", code=0)
     answer = json.loads(result.stdout)
     assert answer["table"].startswith("not compared: the record is of a release in memory")
     expected = optrand.estimate.histogram(noisy["y"], record).shares
     assert [one["share"] for one in answer["histogram"]] == pytest.approx(expected.tolist(), abs=1e-12)
-    refused = run("verify", "noisy.release.json", "--table", "noisy.csv")
+    refused = invoke("verify", "noisy.release.json", "--table", "noisy.csv")
     assert "there is no file to compare with" in one_line(refused)
     (here / "noisy.csv").write_text("y\n0.123\n")
-    assert run("estimate", "noisy.release.json", "noisy.csv").exit_code == WRONG_INPUT
+    invoke("estimate", "noisy.release.json", "noisy.csv", code=WRONG_INPUT)
 
 
 @pytest.mark.usefixtures("here")
@@ -222,21 +204,21 @@ def test_the_record_of_several_columns_is_named_as_such():
     noisy, record = optrand.randomize(frame, 1.0, column=["a", "b"], labels=labels, ledger=None)
     record.save("all.json")
     for command in (("verify",), ("plot", "-o", "m.png"), ("estimate", "noisy.csv")):
-        result = run(command[0], "all.json", *command[1:])
-        assert result.exit_code == WRONG_INPUT
+        result = invoke(command[0], "all.json", *command[1:], code=WRONG_INPUT)
         told = one_line(result)
         assert "is the record of several columns, 'a', 'b'" in told
         assert "optrand.load_release(path)['a'].save(...)" in told
     load_release("all.json")["a"].save("a.json")
     noisy.to_csv("noisy.csv")
     for arguments in (("verify", "a.json"), ("estimate", "a.json", "noisy.csv")):
-        assert run(*arguments).exit_code == 0
+        invoke(*arguments, code=0)
 
 
 @pytest.mark.parametrize("epsilon", ["0.3", "2.7"])
 def test_numbers_are_rounded_to_the_side_on_which_they_are_true(here, epsilon):
     told = facts(solved("--bias-penalty", "1", epsilon=epsilon))
-    assert facts(run("verify", "m.json")).items() >= {name: told[name] for name in told if name != "mechanism"}.items()
+    kept = {name: fact for name, fact in told.items() if name != "mechanism"}
+    assert facts(invoke("verify", "m.json")).items() >= kept.items()
     proof = optrand.certificates._certificate.certify(load(here / "m.json"))
     low, high = re.fullmatch("between (.*) and (.*)", told["optimal value"]).groups()
     assert Fraction(low) <= Fraction(proof.lower) <= Fraction(proof.upper) <= Fraction(high)
@@ -264,8 +246,7 @@ def test_solve_places_few_outputs(here):
     """At most the given number, or as few as lose at most a share. The printed excess is rounded up."""
     line = optrand.certificates._certificate.certify(solve(unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)))
     for text, outputs, share in (("adaptive:3", 3, math.inf), ("adaptive:0.2", 4, 0.2)):
-        result = solved("--outputs", text, "--force")
-        assert result.exit_code == 0, result.stderr
+        result = solved("--outputs", text, "--force", code=0)
         mechanism = load(here / "m.json")
         assert mechanism.n <= outputs
         loss = optrand.certificates._certificate.certify(mechanism).upper
@@ -279,8 +260,7 @@ def test_solve_places_few_outputs(here):
 def test_solve_places_knots_among_the_labels(here):
     (here / "many.csv").write_text("label,count\n" + "".join(f"{y},{41 - y}\n" for y in range(41)))
     command = ["solve", "--labels", "0:40", "--prior", "many.csv", "--epsilon", "1", "-o", "m.json", "--knots", "5"]
-    result = run(*command)
-    assert result.exit_code == 0, result.stderr
+    result = invoke(*command, code=0)
     knots = load(here / "m.json").labels
     assert (knots.size, knots[0], knots[-1]) == (5, 0.0, 40.0)
     # Half the variance (y - low)(high - y) of rounding, by its definition.
@@ -299,27 +279,23 @@ def test_solve_places_knots_among_the_labels(here):
     assert float(told["noise of a mean"].split()[2]) == pytest.approx(noise / 100, rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--outputs", "adaptive:0"], "a share of the optimum above 0"),
-        (["--outputs", "adaptive:few"], "a number of outputs, such as adaptive:12"),
-        (["--outputs", "adaptive:12", "--knots", "5"], "use one of them"),
-        (["--knots", "1"], "a whole number of at least 2"),
-        (["--knots", "2", "--bias-penalty", "1"], "leave out --bias-penalty"),
-    ],
+@by_case(
+    "more, message",
+    (["--outputs", "adaptive:0"], "a share of the optimum above 0"),
+    (["--outputs", "adaptive:few"], "a number of outputs, such as adaptive:12"),
+    (["--outputs", "adaptive:12", "--knots", "5"], "use one of them"),
+    (["--knots", "1"], "a whole number of at least 2"),
+    (["--knots", "2", "--bias-penalty", "1"], "leave out --bias-penalty"),
 )
 def test_solve_refuses_placements_without_meaning(here, more, message):
-    result = solved(*more)
-    assert result.exit_code == WRONG_INPUT
+    result = solved(*more, code=WRONG_INPUT)
     assert message in one_line(result)
     assert not (here / "m.json").exists()
 
 
 @pytest.mark.usefixtures("here")
 def test_placed_outputs_are_for_solve_alone():
-    result = swept("--outputs", "adaptive:12")
-    assert result.exit_code == WRONG_INPUT
+    result = swept("--outputs", "adaptive:12", code=WRONG_INPUT)
     assert "optrand solve" in one_line(result)
 
 
@@ -355,30 +331,22 @@ def test_outputs_and_bias_penalty_are_those_of_the_problem(here, outputs, penalt
 
 def test_an_interval_without_an_unbiased_randomizer_is_refused_with_the_smallest_that_has_one(here):
     """At epsilon log(3) the outputs must reach beyond labels 0 and 2 by 2 / (3 - 1) = 1 on either side."""
-    epsilon = repr(math.log(3))
-    before = listing(here)
+    epsilon, before = repr(math.log(3)), listing(here)
     for interval in ("-0.99:9", "-9:2.99", "0:2"):
-        for result in (
-            solved("--outputs", f"interval:{interval}", epsilon=epsilon),
-            randomized("--prior", "prior.csv", "--outputs", f"interval:{interval}", epsilon=epsilon),
-        ):
-            assert result.exit_code == WRONG_INPUT
-            message = one_line(result)
-            assert "cannot be unbiased" in message
-            assert message.endswith(" or further would do\n")
-            low, high = map(float, re.search(r"from (\S+) to (\S+) or further would do", message).groups())
+        options = ["--outputs", f"interval:{interval}", "--prior", "prior.csv"]
+        for command in (solved, randomized):
+            message = one_line(command(*options, epsilon=epsilon, code=WRONG_INPUT))
+            low, high = map(
+                float, re.search(r"cannot be unbiased.*from (\S+) to (\S+) or further would do\n$", message).groups()
+            )
             assert (low, high) == pytest.approx((-1, 3), rel=1e-12)
     assert listing(here) == before
-    named = solved("--outputs", f"interval:{low!r}:{high!r}", epsilon=epsilon)
-    assert named.exit_code == 0, named.stderr
+    solved("--outputs", f"interval:{low!r}:{high!r}", epsilon=epsilon, code=0)
 
 
 # Sweeps
-
-
 def test_sweep_prints_a_row_for_every_pair_and_saves_all_columns(here):
-    result = swept("--bias-penalty", "0,5,inf", "-o", "sweep.csv", epsilon="0.5,1:2:3")
-    assert result.exit_code == 0, result.stderr
+    result = swept("--bias-penalty", "0,5,inf", "-o", "sweep.csv", epsilon="0.5,1:2:3", code=0)
     header, *lines = result.stdout.splitlines()
     assert "prior.csv is taken as public" in result.stderr
     assert re.split(" {2,}", header.strip())[:4] == ["epsilon", "bias penalty", "value", "gap"]
@@ -396,19 +364,17 @@ def test_sweep_prints_a_row_for_every_pair_and_saves_all_columns(here):
 
 
 def test_a_sweep_is_drawn_and_a_picture_is_kept(here):
-    assert swept("--bias-penalty", "0,inf", "--picture", "f.png").exit_code == 0
+    swept("--bias-penalty", "0,inf", "--picture", "f.png", code=0)
     drawn = (here / "f.png").read_bytes()
     assert drawn.startswith(b"\x89PNG")
     for name, told in (("f.png", "exists"), ("f.txt", "name a .png, .svg or .pdf file")):
-        result = swept("--picture", name)
-        assert result.exit_code == WRONG_INPUT
+        result = swept("--picture", name, code=WRONG_INPUT)
         assert told in one_line(result)
     assert (here / "f.png").read_bytes() == drawn
 
 
 def test_a_sweep_on_a_grid_keeps_the_widest_of_them(here):
-    result = swept("--outputs", "grid:40", "-o", "sweep.csv", epsilon="2,0.7")
-    assert result.exit_code == 0, result.stderr
+    swept("--outputs", "grid:40", "-o", "sweep.csv", epsilon="2,0.7", code=0)
     grid = feasible_output_set([0, 1, 2], 0.7, 40)
     for row in csv.DictReader((here / "sweep.csv").read_text().splitlines()):
         problem = unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], float(row["epsilon"]), outputs=grid)
@@ -416,8 +382,7 @@ def test_a_sweep_on_a_grid_keeps_the_widest_of_them(here):
 
 
 def test_a_row_without_an_answer_says_why_and_the_others_are_there(here):
-    result = swept("--outputs", "interval:-2:4", "-o", "sweep.csv", epsilon="0.5,1")
-    assert result.exit_code == 0, result.stderr
+    result = swept("--outputs", "interval:-2:4", "-o", "sweep.csv", epsilon="0.5,1", code=0)
     assert "note: epsilon 0.5, bias penalty inf: the lowest label, 0, cannot be unbiased" in result.stderr
     rows = list(csv.DictReader((here / "sweep.csv").read_text().splitlines()))
     assert [row["status"] for row in rows] == ["infeasible", "certified"]
@@ -425,15 +390,13 @@ def test_a_row_without_an_answer_says_why_and_the_others_are_there(here):
 
 @pytest.mark.parametrize("epsilon", ["1", "1,2"])
 def test_a_sweep_without_a_feasible_row_prints_its_rows_all_the_same(here, epsilon):
-    result = swept("--outputs", "interval:0:2", "-o", "rows.csv", epsilon=epsilon)
-    assert result.exit_code == 0
+    result = swept("--outputs", "interval:0:2", "-o", "rows.csv", epsilon=epsilon, code=0)
     count = epsilon.count(",") + 1
     assert result.stdout.count("infeasible") == count
     assert result.stderr.count("the lowest label, 0, cannot be unbiased at epsilon") == count
     rows = list(csv.DictReader((here / "rows.csv").read_text().splitlines()))
     assert [row["status"] for row in rows] == ["infeasible"] * count
-    drawn = swept("--outputs", "interval:0:2", "-o", "more.csv", "--picture", "rows.png", epsilon=epsilon)
-    assert drawn.exit_code == 2
+    drawn = swept("--outputs", "interval:0:2", "-o", "more.csv", "--picture", "rows.png", epsilon=epsilon, code=2)
     assert "is certified" in drawn.stderr
     assert not (here / "more.csv").exists()
 
@@ -445,8 +408,7 @@ def test_a_sweep_with_a_row_that_nothing_proves_ends_with_three_and_keeps_the_ot
         return solve(problem)
 
     monkeypatch.setattr(optrand.studies._many, "solve", fails)
-    result = swept("-o", "sweep.csv", epsilon="1,2")
-    assert result.exit_code == UNVERIFIED
+    result = swept("-o", "sweep.csv", epsilon="1,2", code=UNVERIFIED)
     assert "1 of 2 problems have no proof" in one_line(result)
     assert "note: epsilon 2, bias penalty inf: no useful bound" in result.stderr
     rows = list(csv.DictReader((here / "sweep.csv").read_text().splitlines()))
@@ -466,7 +428,7 @@ def test_a_prior_is_never_overwritten(here):
         assert result.exit_code == WRONG_INPUT
         assert message in one_line(result)
     assert listing(here) == before
-    assert swept("-o", "sweep.csv", "--force").exit_code == 0
+    swept("-o", "sweep.csv", "--force", code=0)
     assert listing(here) != before
 
 
@@ -496,15 +458,12 @@ def test_the_owner_may_have_what_is_wrong_counted_on_the_standard_error(here, mo
 
 
 def test_the_version_is_that_of_the_package():
-    assert run("--version").stdout == f"optrand {version('optrand')}\n"
+    assert invoke("--version").stdout == f"optrand {version('optrand')}\n"
 
 
-@pytest.mark.parametrize(
-    ("word", "command"), [("gallery", "plot"), ("budget", "ledger"), ("check", "verify"), ("verfy", "verify")]
-)
+@by_case("word, command", ("gallery", "plot"), ("budget", "ledger"), ("check", "verify"), ("verfy", "verify"))
 def test_a_command_is_suggested_for_another_word(word, command):
-    result = run(word)
-    assert result.exit_code == WRONG_INPUT
+    result = invoke(word, code=WRONG_INPUT)
     assert result.stderr.endswith(f"No such command '{word}'. Did you mean '{command}'?\n")
 
 
@@ -519,47 +478,50 @@ def test_a_column_that_is_not_there_is_answered_by_the_nearest_name():
 def test_booleans_of_parquet_have_either_spelling(labels):
     table = pa.table({"y": [True, False, False] * 20})
     parquet.write_table(table, "in.parquet")
-    result = randomized(source="in.parquet", target="out.parquet", labels=labels, epsilon="30")
-    assert result.exit_code == 0, result.stderr
+    randomized(source="in.parquet", target="out.parquet", labels=labels, epsilon="30", code=0)
     assert parquet.read_table("out.parquet").equals(table)
-    told = json.loads(run("estimate", "out.parquet.release.json", "out.parquet", "--json").stdout)
+    told = json.loads(invoke("estimate", "out.parquet.release.json", "out.parquet", "--json").stdout)
     assert [one["share"] for one in told["histogram"]] == pytest.approx([1 / 3, 2 / 3], abs=1e-9)
+
+
+def test_an_input_that_is_not_there_is_wrong_input_whatever_the_target(here):
+    (here / "out.csv").write_text("kept")
+    randomized("--force", source="none.csv", code=WRONG_INPUT)
+    assert (here / "out.csv").read_text() == "kept"
+
+
+def test_a_column_may_be_named_in_another_encoding(here):
+    (here / "in.csv").write_bytes(b"a,\xff\n1,2\n2,1\n")
+    randomized(column="\udcff", code=0)
+    assert (here / "out.csv").read_bytes().startswith(b"a,\xff\n1,")
 
 
 def test_numbers_with_a_leading_zero_are_names(here):
     (here / "in.csv").write_text("y\n" + "01234\n90210\n" * 20)
-    result = randomized(labels="01234,90210", epsilon="30")
-    assert result.exit_code == 0, result.stderr
+    result = randomized(labels="01234,90210", epsilon="30", code=0)
     assert "note: labels with a leading zero are taken as names" in result.stderr
     assert load_release("out.csv.release.json").labels == ("01234", "90210")
     assert (here / "out.csv").read_bytes() == (here / "in.csv").read_bytes()
-    assert randomized("--task", "regression", "--force", labels="01234,90210").exit_code == 0
+    randomized("--task", "regression", "--force", labels="01234,90210", code=0)
     assert load_release("out.csv.release.json").labels == (1234.0, 90210.0)
 
 
 # Wrong usage and wrong input: exit code 2, and nothing written
-
-
 def test_solve_and_plot_keep_what_exists(saved, here):
     picture = here / "m.png"
     picture.write_text("precious")
     before = listing(here)
-    solved = run("solve", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", "1", "-o", "m.json")
-    plotted = run("plot", "m.json", "-o", "m.png")
-    for result in (solved, plotted):
+    for result in (solved(), invoke("plot", "m.json", "-o", "m.png")):
         assert result.exit_code == WRONG_INPUT
-        assert "exists" in one_line(result)
-    assert run("plot", saved, "-o", "m.unknown").exit_code == WRONG_INPUT
+        assert re.search("exists.*--force", one_line(result))
+    invoke("plot", saved, "-o", "m.unknown", code=WRONG_INPUT)
     assert listing(here) == before
-    assert run("plot", "m.json", "-o", "m.png", "--force").exit_code == 0
-    forced = run("solve", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", "2", "-o", "m.json", "--force")
-    assert forced.exit_code == 0
+    invoke("plot", "m.json", "-o", "m.png", "--force", code=0)
+    solved("--force", epsilon="2", code=0)
     assert load(saved).epsilon == 2
 
 
 # Verification that fails: exit code 3
-
-
 def tampered(path, **changes):
     """The file with fields changed and a digest that is right again."""
 
@@ -580,7 +542,7 @@ def test_a_table_that_is_not_private_fails_even_with_a_right_digest(saved):
     weights[0][-1] += moved
     moved_table = Table.of_rows(mechanism.labels, mechanism.outputs, weights)
     tampered(saved, columns=columns_document(moved_table))
-    for result in (run("verify", saved), run("plot", saved, "-o", saved.with_name("m.png"))):
+    for result in (invoke("verify", saved), invoke("plot", saved, "-o", saved.with_name("m.png"))):
         assert result.exit_code == UNVERIFIED
         assert "not be private" in one_line(result)
     assert not saved.with_name("m.png").exists()
@@ -589,8 +551,7 @@ def test_a_table_that_is_not_private_fails_even_with_a_right_digest(saved):
 def test_a_biased_mechanism_fails(saved):
     outputs = json.loads(saved.read_bytes())["outputs"]
     tampered(saved, outputs=[*outputs[:-1], outputs[-1] * 1.001])
-    result = run("verify", saved)
-    assert result.exit_code == UNVERIFIED
+    result = invoke("verify", saved, code=UNVERIFIED)
     assert "biased by up to" in one_line(result)
     assert "verified\n" not in result.stdout
 
@@ -612,7 +573,7 @@ def test_damaged_mechanisms_and_records_fail(here, name, damage):
     content = path.read_bytes()
     path.write_bytes(change(content))
     assert path.read_bytes() != content
-    for result in (run("verify", name), run("plot", name, "-o", "picture.png")):
+    for result in (invoke("verify", name), invoke("plot", name, "-o", "picture.png")):
         assert result.exit_code == UNVERIFIED
         assert message in one_line(result)
     assert not (here / "picture.png").exists()
@@ -620,30 +581,24 @@ def test_damaged_mechanisms_and_records_fail(here, name, damage):
 
 def test_a_gap_that_is_not_reached_fails(saved):
     tampered(saved, dual=None)
-    assert run("verify", saved).exit_code == 0
-    result = run("verify", saved, "--gap", "1e-6")
-    assert result.exit_code == UNVERIFIED
+    invoke("verify", saved, code=0)
+    result = invoke("verify", saved, "--gap", "1e-6", code=UNVERIFIED)
     assert "more than the 1e-06 that was required" in one_line(result)
     assert "unknown: no bound was proven" in result.stdout
     for gap in ("-1", "nan", "inf", "1_0", "", "small"):
-        refused = run("verify", saved, "--gap", gap)
-        assert refused.exit_code == WRONG_INPUT
+        refused = invoke("verify", saved, "--gap", gap, code=WRONG_INPUT)
         assert "expected a share of at least 0" in one_line(refused)
 
 
 # Errors of the run: exit code 1
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "message"),
-    [
-        (SolverFailed("the backend gave up"), FAILED, "the backend gave up"),
-        (NotCertified("no useful bound"), UNVERIFIED, "no useful bound"),
-        (InvalidFile("damaged"), UNVERIFIED, "damaged"),
-        (MemoryError(), FAILED, "not enough memory"),
-        (PermissionError(13, "Permission denied", "out.csv"), FAILED, "Permission denied (out.csv)"),
-        (ValueError(f"label {HIDDEN} surprised us"), FAILED, "internal error: ValueError in test_cli.py:"),
-    ],
+@by_case(
+    "error, code, message",
+    (SolverFailed("the backend gave up"), FAILED, "the backend gave up"),
+    (NotCertified("no useful bound"), UNVERIFIED, "no useful bound"),
+    (InvalidFile("damaged"), UNVERIFIED, "damaged"),
+    (MemoryError(), FAILED, "not enough memory"),
+    (PermissionError(13, "Permission denied", "out.csv"), FAILED, "Permission denied (out.csv)"),
+    (ValueError(f"label {HIDDEN} surprised us"), FAILED, "internal error: ValueError in test_cli.py:"),
     ids=lambda value: type(value).__name__,
 )
 def test_errors_of_a_run_are_one_line_without_secrets(here, monkeypatch, error, code, message):
@@ -652,8 +607,7 @@ def test_errors_of_a_run_are_one_line_without_secrets(here, monkeypatch, error, 
 
     monkeypatch.setattr("optrand.release._plan.mechanism_for", fails)
     before = listing(here)
-    result = randomized()
-    assert result.exit_code == code
+    result = randomized(code=code)
     assert message in one_line(result)
     assert listing(here) == before
 
@@ -664,20 +618,16 @@ def test_a_full_disk_ends_with_one(here, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     before = listing(here)
-    released = randomized()
-    assert released.exit_code == FAILED
+    released = randomized(code=FAILED)
     assert one_line(released).startswith("error: No space left on device")
     assert "A prior was drawn for epsilon 0.05, in no ledger" in released.stderr
-    stated = solved()
-    assert stated.exit_code == FAILED
+    stated = solved(code=FAILED)
     assert "error: No space left on device" in stated.stderr
     assert "drawn" not in stated.stderr
     assert listing(here) == before
 
 
 # The command itself
-
-
 SHORT = ["--column", "y", "--labels", "0:2", "--epsilon", "1"]
 
 
@@ -700,8 +650,8 @@ def test_a_disk_that_is_really_full_leaves_nothing(here):
     assert result.stderr.startswith("error: File too large. Epsilon 1 is charged to dataset 'd', once")
     assert result.stderr.count("\n") == 1
     assert set(listing(here)) - set(before) == {Path("l.sqlite")}
-    assert run("randomize", *arguments).exit_code == 0
-    assert "total of d, column 'y': epsilon 1\n" in run("ledger", "--ledger", "l.sqlite").stdout
+    invoke("randomize", *arguments, code=0)
+    assert "total of d, column 'y': epsilon 1\n" in invoke("ledger", "--ledger", "l.sqlite").stdout
 
 
 def test_the_bundled_table_is_released_with_a_proof(here):
@@ -710,8 +660,7 @@ def test_the_bundled_table_is_released_with_a_proof(here):
     result = module("randomize", weeks_worked_path(), "weeks.csv", *arguments, cwd=here)
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
-    verified = run("verify", "weeks.csv.release.json", "--gap", "1e-12")
-    assert verified.exit_code == 0, verified.stderr
+    invoke("verify", "weeks.csv.release.json", "--gap", "1e-12", code=0)
     assert optrand.checker.main(["weeks.csv.release.json"]) == 0
     lines = (here / "weeks.csv").read_text().splitlines()
     assert len(lines) == 20_001
@@ -721,8 +670,7 @@ def test_the_bundled_table_is_released_with_a_proof(here):
 def test_the_bundled_counts_are_a_prior_for_solve(here):
     for outputs, value in (("grid:52", 1348.3746), ("line", 1277.8781)):
         arguments = ["--labels", "0:52", "--prior", weeks_worked_counts_path(), "--epsilon", "1", "--outputs", outputs]
-        result = run("solve", *arguments, "-o", "weeks.json", "--force")
-        assert result.exit_code == 0, result.stderr
+        invoke("solve", *arguments, "-o", "weeks.json", "--force", code=0)
         # The optimum of the linear program on the paper's grid by another solver, and that of the real line by cones.
         mechanism = load(here / "weeks.json")
         assert optrand.certificates._certificate.certify(mechanism).upper == pytest.approx(value, abs=5e-4)

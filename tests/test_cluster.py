@@ -1,7 +1,5 @@
 """Cluster mechanisms: the privacy that holds and the printed one, decided by enumeration, and debiased losses."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import sys
@@ -11,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -252,26 +251,37 @@ def test_corollary_2_prints_twice_epsilon_and_takes_thrice():
 GOOD = {"threshold": 0.1, "noise_scale": 2.0, "resampling": 0.5}
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"threshold": 0.34}, r"threshold is 0\.34, expected a number from 0 to 1/k = 0\.333333"),
-        ({"threshold": -0.1}, "threshold is -0.1"),
-        ({"threshold": 0.0}, "resampling is 0.5 and threshold 0"),
-        ({"noise_scale": 0}, "noise_scale is 0"),
-        ({"noise_scale": math.inf}, "noise_scale is inf"),
-        ({"resampling": 1.5}, "resampling is 1.5, expected a probability from 0 to 1"),
-        ({"resampling": 0}, "resampling is 0 and"),
-        ({"resampling": -0.5}, "resampling is -0.5"),
-        ({"resampling": 1}, "resampling is 1: the label-randomization matrix would be singular"),
-        ({"bias_correction": 1}, "bias_correction is 1: the label-randomization matrix would be singular"),
-        ({"bias_correction": -1}, "bias_correction is -1, expected a probability"),
-        ({"bias_correction": "half"}, "bias_correction is of type str"),
-    ],
+@by_case(
+    "wrong, message",
+    ({"threshold": 0.34}, r"threshold is 0\.34, expected a number from 0 to 1/k = 0\.333333"),
+    ({"threshold": -0.1}, "threshold is -0.1"),
+    ({"threshold": 0.0}, "resampling is 0.5 and threshold 0"),
+    ({"noise_scale": 0}, "noise_scale is 0"),
+    ({"noise_scale": math.inf}, "noise_scale is inf"),
+    ({"resampling": 1.5}, "resampling is 1.5, expected a probability from 0 to 1"),
+    ({"resampling": 0}, "resampling is 0 and"),
+    ({"resampling": -0.5}, "resampling is -0.5"),
+    ({"resampling": 1}, "resampling is 1: the label-randomization matrix would be singular"),
+    ({"bias_correction": 1}, "bias_correction is 1: the label-randomization matrix would be singular"),
+    ({"bias_correction": -1}, "bias_correction is -1, expected a probability"),
+    ({"bias_correction": "half"}, "bias_correction is of type str"),
+    *[({"k": k}, r"k is .*, expected an integer of at least 2") for k in (1, 0, 2.0, True)],
 )
 def test_parameters_that_cannot_be_are_refused_by_name(wrong, message):
-    with pytest.raises(InvalidInput, match=message):
-        ClusterRR(3, **{**GOOD, **wrong})
+    assert_error(message, ClusterRR, **{"k": 3, **GOOD, **wrong})
+    if "k" in wrong:
+        assert_error(message, UniformRR, wrong["k"], 1.0)
+
+
+def test_budgets_and_distributions_that_cannot_be_are_refused():
+    for labels in (0.0, -1.0):
+        split = BudgetSplit(1.0, labels)
+        assert_error("the budget of the labels is", ClusterRR.for_budget, 2, split, threshold=0.5)
+    assert_error("threshold is 0: no label could be kept", ClusterRR.for_budget, 2, BudgetSplit(1.0, 1.0), threshold=0)
+    half, quarter = Fraction(1, 2), Fraction(1, 4)
+    assert_error(r"sums to 0.75, expected exactly 1", LabelRandomization, (quarter, half), half)
+    assert_error(r"entry of the distribution is 1.5", LabelRandomization, (3 * half, -half), half)
+    assert LabelRandomization((Fraction(0), Fraction(1)), half).epsilon == math.inf
 
 
 def test_all_labels_may_be_resampled_when_no_bias_is_removed():
@@ -290,27 +300,6 @@ def test_an_inverse_beyond_floats_is_refused(short):
         _ = LabelRandomization((half, half), 1 - short).inverse
     largest = LabelRandomization((half, half), 1 - Fraction(1, 2**1023)).inverse
     assert np.isfinite(largest).all()
-
-
-@pytest.mark.parametrize("labels", [0.0, -1.0])
-def test_a_budget_that_leaves_nothing_for_the_labels_is_refused_by_name(labels):
-    with pytest.raises(InvalidInput, match="the budget of the labels is"):
-        ClusterRR.for_budget(2, BudgetSplit(1.0, labels), threshold=0.5)
-
-
-def test_distributions_must_be_distributions():
-    with pytest.raises(InvalidInput, match=r"sums to 0.75, expected exactly 1"):
-        LabelRandomization((Fraction(1, 4), Fraction(1, 2)), Fraction(1, 2))
-    with pytest.raises(InvalidInput, match=r"entry of the distribution is 1.5"):
-        LabelRandomization((Fraction(3, 2), Fraction(-1, 2)), Fraction(1, 2))
-    assert LabelRandomization((Fraction(0), Fraction(1)), Fraction(1, 2)).epsilon == math.inf
-
-
-@pytest.mark.parametrize("make", [lambda k: UniformRR(k, 1.0), lambda k: ClusterRR(k, **GOOD)])
-@pytest.mark.parametrize("k", [1, 0, 2.0, True])
-def test_fewer_than_two_labels_are_refused(make, k):
-    with pytest.raises(InvalidInput, match=r"k is .*, expected an integer of at least 2"):
-        make(k)
 
 
 INDEX = "expected integers from 0 to 1: use Groups"
@@ -343,14 +332,12 @@ REFUSED_GROUPS = [
 class TestGroups:
     @pytest.mark.parametrize(("call", "message"), REFUSED_GROUPS)
     def test_ids_that_make_no_groups_are_refused(self, call, message):
-        with pytest.raises(InvalidInput, match=message):
-            call()
+        assert_error(message, call)
 
     def test_ids_for_some_rows_only_are_refused(self):
         groups = Groups.of_ids([0, 0, 1])
         for release in (ClusterRR(3, **GOOD).release, ClusterPriorRR(3, BudgetSplit(0.1, 0.9)).release):
-            with pytest.raises(InvalidInput, match=r"labels have shape \(4,\) and 3 row\(s\) have a group"):
-                release([0, 1, 2, 1], groups)
+            assert_error(r"labels have shape \(4,\) and 3 row\(s\) have a group", release, [0, 1, 2, 1], groups)
 
     def test_an_id_that_will_not_be_compared_is_missing(self):
         class Gap:
@@ -364,8 +351,7 @@ class TestGroups:
 
             __hash__ = None
 
-        with pytest.raises(InvalidInput, match=r"2 of 4 group ids are missing"):
-            Groups.of_ids(np.array(["a", Gap(), "b", None], dtype=object))
+        assert_error(r"2 of 4 group ids are missing", Groups.of_ids, np.array(["a", Gap(), "b", None], dtype=object))
 
     def test_a_missing_extra_is_named_with_its_command(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
@@ -436,8 +422,7 @@ class TestClusterPriors:
                 if outputs.size > 1:
                     assert stats.chisquare(counts, table[y] * counts.sum()).pvalue > 1e-3
                 assert counts.sum() == (labels[rows] == y).sum()
-        assert release.mechanism(0).outputs.tolist() == [3.0]
-        assert release.mechanism(1).outputs.size == 4
+        assert (release.mechanism(0).outputs.tolist(), release.mechanism(1).outputs.size) == ([3.0], 4)
 
     @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
     def test_the_whole_release_keeps_its_epsilon(self, epsilon):
@@ -458,10 +443,8 @@ class TestClusterPriors:
         assert worst >= mechanism.split.prior - TOLERANCE
 
     def test_budgets_are_checked(self):
-        with pytest.raises(InvalidInput, match="nothing is left for the labels"):
-            ClusterPriorRR(3, split_at(1.0, 1.0))
-        with pytest.raises(InvalidInput, match="budget of the priors is 0"):
-            ClusterPriorRR(3, BudgetSplit(0.0, 1.0))
+        assert_error("nothing is left for the labels", split_at, 1.0, 1.0)
+        assert_error("budget of the priors is 0", ClusterPriorRR, 3, BudgetSplit(0.0, 1.0))
 
 
 def test_clusters_that_are_no_groups_are_refused_before_anything_is_drawn():
@@ -469,5 +452,4 @@ def test_clusters_that_are_no_groups_are_refused_before_anything_is_drawn():
         ClusterRR(2, threshold=0.3, noise_scale=2.0, resampling=0.98).release,
         lambda labels, ids: ClusterPriors.learn(labels, ids, 2, 1.0),
     ):
-        with pytest.raises(InvalidInput, match=r"Groups\.of_ids"):
-            release([0, 1, 1], [0, 0, 1])
+        assert_error(r"Groups\.of_ids", release, [0, 1, 1], [0, 0, 1])

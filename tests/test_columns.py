@@ -1,7 +1,5 @@
 """Staircase columns in integers: equal coverage, moments that make means right, columns between two floats."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
@@ -185,8 +183,7 @@ def test_a_split_column_keeps_privacy_and_means(values, ratio, data) -> None:
 def test_columns_of_one_interval_and_output_are_joined_and_those_without_mass_left_out() -> None:
     sets = LabelSets.of_intervals(2, np.array([0, 1, 0, 0]), np.array([0, 1, 0, 1]))
     columns = scale_columns(np.arange(2.0), sets, [2, 5, 3, 0], np.array([-1.0, 2.0, -1.0, 9.0]), Fraction(3))
-    assert columns.masses == [5, 5]
-    assert columns.outputs == [-1, 2]
+    assert (columns.masses, columns.outputs) == ([5, 5], [-1, 2])
 
 
 def test_offsets_are_rounded_to_the_nearest_multiple_within_the_ends() -> None:

@@ -1,11 +1,10 @@
 """The page of the command line describes every command, option and exit code, in their own words."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 import pytest
+from asserting import by_case
 from test_package import script
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -52,9 +51,7 @@ def test_exit_codes_are_those_of_the_help():
     assert re.findall(r"^\| (\d) \| (.*) \|$", PAGE, re.MULTILINE) == told
 
 
-@pytest.mark.parametrize(
-    ("typed", "place", "offered"), [("optrand so", 1, "solve"), ("optrand solve --pr", 2, "--prior")]
-)
+@by_case("typed, place, offered", ("optrand so", 1, "solve"), ("optrand solve --pr", 2, "--prior"))
 def test_the_shell_completes_commands_and_options(typed, place, offered):
     asked = {"_OPTRAND_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(place)}
     result = CliRunner().invoke(app, [], prog_name="optrand", env=asked)

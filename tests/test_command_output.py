@@ -1,17 +1,16 @@
 """Released tables of every layout read back by the commands, and answers if usage or the output is wrong."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from asserting import by_case
+from commands import invoke
 
 import optrand
-from optrand.cli import FAILED, WRONG_INPUT, app, main
+from optrand.cli import FAILED, WRONG_INPUT, main
 
 ROWS = 600
 
@@ -25,15 +24,9 @@ def here(tmp_path, monkeypatch):
     return labels
 
 
-def invoked(*arguments, code=0):
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, result.output
-    return result
-
-
 def released(*more):
     options = ("--epsilon", "6", "--separator", ";", "--no-ledger", *more)
-    return invoked("randomize", "in.csv", "out.csv", *options)
+    return invoke("randomize", "in.csv", "out.csv", *options)
 
 
 NUMBERS = ("--column", "y", "--labels", "0.5,1.5", "--decimal", ",")
@@ -44,20 +37,20 @@ CLASSES = ("--column", "c", "--labels", "a,b")
 @pytest.mark.parametrize("more", [NUMBERS, (*NUMBERS, "--groups", "g"), CLASSES])
 def test_released_tables_are_read_as_they_were_written(here, nulls, more):
     released(*more, "--nulls", nulls)
-    said = json.loads(invoked("estimate", "out.csv.release.json", "out.csv", "--json").stdout)
+    said = json.loads(invoke("estimate", "out.csv.release.json", "out.csv", "--json").stdout)
     present = here[here != ""]
     assert said["rows"] == present.size
     for name, one in zip(("0,5", "1,5"), said["histogram"], strict=True):
         assert abs(one["share"] - (present == name).mean()) < 6 * one["error"]
-    invoked("verify", "out.csv.release.json", "--table", "out.csv")
+    invoke("verify", "out.csv.release.json", "--table", "out.csv")
 
 
 @pytest.mark.parametrize("groups", [(), ("--groups", "g")])
 def test_numbers_are_numbers_in_json(here, groups):
     told = json.loads(released(*NUMBERS, *groups, "--nulls", "drop", "--json").stdout)
     record = optrand.load_release("out.csv.release.json")
-    verified = json.loads(invoked("verify", "out.csv.release.json", "--json").stdout)
-    estimated = json.loads(invoked("estimate", "out.csv.release.json", "out.csv", "--json").stdout)
+    verified = json.loads(invoke("verify", "out.csv.release.json", "--json").stdout)
+    estimated = json.loads(invoke("estimate", "out.csv.release.json", "out.csv", "--json").stdout)
     for answer in (told, verified, estimated):
         assert answer["total_epsilon"] == record.epsilon
         assert (answer["prior_epsilon"], answer["labels_epsilon"]) == (record.parts.prior, record.parts.labels)
@@ -75,7 +68,7 @@ def test_numbers_are_numbers_in_json(here, groups):
 def test_a_release_by_groups_without_their_column_is_warned_of_and_not_estimated():
     told = released(*NUMBERS, "--nulls", "drop", "--groups", "g", "--keep", "c")
     assert "warning: out.csv will have no column 'g': nothing can be estimated" in told.stderr
-    refused = invoked("estimate", "out.csv.release.json", "out.csv", code=WRONG_INPUT)
+    refused = invoke("estimate", "out.csv.release.json", "out.csv", code=WRONG_INPUT)
     assert "by groups of 'g', a column that out.csv does not have" in refused.stderr
     assert "warning" not in released(*NUMBERS, "--nulls", "drop", "--groups", "g", "--keep", "g", "--force").stderr
 
@@ -83,29 +76,27 @@ def test_a_release_by_groups_without_their_column_is_warned_of_and_not_estimated
 @pytest.mark.usefixtures("here")
 def test_a_release_from_which_nothing_can_be_estimated_is_no_success():
     released(*CLASSES, "--nulls", "drop", "--randomizer", "rr-top-k:1")
-    told = invoked("estimate", "out.csv.release.json", "out.csv", code=2)
+    told = invoke("estimate", "out.csv.release.json", "out.csv", code=2)
     assert "histogram      not estimated" in told.stdout
     assert "nothing can be estimated" in told.stderr
     released(*NUMBERS, "--nulls", "drop", "--randomizer", "debiased-rr", "--force")
-    assert "not estimated" not in invoked("estimate", "out.csv.release.json", "out.csv").stdout
+    assert "not estimated" not in invoke("estimate", "out.csv.release.json", "out.csv").stdout
 
 
 @pytest.mark.usefixtures("here")
 def test_files_that_are_no_release_are_named(tmp_path):
     released(*NUMBERS, "--nulls", "pass")
-    swapped = invoked("estimate", "out.csv", "out.csv.release.json", code=3)
-    assert "out.csv is neither a saved mechanism nor the record of a release" in swapped.stderr
-    assert (
-        "out.csv is neither a saved mechanism nor the record of a release"
-        in invoked("verify", "out.csv", code=3).stderr
-    )
+    swapped = invoke("estimate", "out.csv", "out.csv.release.json", code=3)
+    words = "out.csv is neither a saved mechanism nor the record of a release"
+    assert words in swapped.stderr
+    assert words in invoke("verify", "out.csv", code=3).stderr
     for command in ("verify", "estimate"):
-        missing = invoked(command, "none.json", *(["out.csv"] if command == "estimate" else []), code=2)
+        missing = invoke(command, "none.json", *(["out.csv"] if command == "estimate" else []), code=2)
         assert "none.json is not there" in missing.stderr
     optrand.load_release("out.csv.release.json").mechanism.save(tmp_path / "m.json")
-    assert "needs the record of a release" in invoked("verify", "m.json", "--table", "out.csv", code=2).stderr
-    assert "not a record of one release" in invoked("estimate", "m.json", "out.csv", code=2).stderr
-    invoked("estimate", "out.csv.release.json", "none.csv", code=2)
+    assert "needs the record of a release" in invoke("verify", "m.json", "--table", "out.csv", code=2).stderr
+    assert "not a record of one release" in invoke("estimate", "m.json", "out.csv", code=2).stderr
+    invoke("estimate", "out.csv.release.json", "none.csv", code=2)
 
 
 @pytest.fixture
@@ -123,14 +114,12 @@ def called(monkeypatch):
     return call
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("randomize", "--json"), "Missing argument"),
-        (("nothing", "--json"), "No such command"),
-        (("verify", "--json", "in.csv", "--bogus"), "No such option"),
-        (("solve", "--json", "--epsilon"), "requires an argument"),
-    ],
+@by_case(
+    "arguments, message",
+    (("randomize", "--json"), "Missing argument"),
+    (("nothing", "--json"), "No such command"),
+    (("verify", "--json", "in.csv", "--bogus"), "No such option"),
+    (("solve", "--json", "--epsilon"), "requires an argument"),
 )
 def test_wrong_usage_is_answered_in_json(called, capsys, arguments, message):
     assert called(*arguments) == WRONG_INPUT

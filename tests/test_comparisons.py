@@ -1,12 +1,11 @@
 """The pictures that compare: every point is a number that was computed another way, and every omission is stated."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from matplotlib.axes import Axes
 from matplotlib.patches import StepPatch
 
@@ -14,7 +13,7 @@ import optrand
 from optrand import Mechanism
 from optrand.baselines import Moments
 from optrand.closed_forms import rr_top_k, rr_with_prior
-from optrand.errors import Infeasible, InvalidInput, NotCertified
+from optrand.errors import Infeasible, NotCertified
 from optrand.plotting._comparisons import frontier_figure, moments_figure, times_figure
 from optrand.plotting._releases import rr_with_prior_figure, shares_figure
 from optrand.plotting._style import LIMITS
@@ -72,8 +71,7 @@ def test_rows_without_a_proof_are_left_out_and_counted(swept: Sweep) -> None:
     assert figure.get_suptitle().endswith("left out without a proof")
     assert "4 certified randomizers, 1" in " ".join(figure.get_suptitle().split())
     assert line(figure.axes[0], "ε = 1").shape == (4, 2)
-    with pytest.raises(InvalidInput, match="none of 1 rows is certified"):
-        frontier_figure([broken])
+    assert_error("none of 1 rows is certified", frontier_figure, [broken])
 
 
 def test_without_any_bias_the_deviation_is_drawn_against_epsilon(swept: Sweep) -> None:
@@ -143,23 +141,18 @@ def test_what_does_not_answer_its_problem_is_not_drawn() -> None:
         moments_figure({"biased": lambda _: biased}, PRIOR, epsilons=[1.0])
 
 
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        ([1.0, 2.0], "'it' returned a list, expected moments, a mechanism"),
-        (Moments([0.0], [1.0]), "'it' has 1 labels, expected 4 as in the prior"),
-    ],
+@by_case(
+    "answer, message",
+    ([1.0, 2.0], "'it' returned a list, expected moments, a mechanism"),
+    (Moments([0.0], [1.0]), "'it' has 1 labels, expected 4 as in the prior"),
 )
 def test_other_answers_are_refused(answer: object, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        moments_figure({"it": lambda _: answer}, PRIOR, epsilons=[1.0])
+    assert_error(message, moments_figure, {"it": lambda _: answer}, PRIOR, epsilons=[1.0])
 
 
 def test_epsilons_are_needed() -> None:
-    with pytest.raises(InvalidInput, match="epsilons is empty"):
-        moments_figure({"it": laplace}, PRIOR, epsilons=[])
-    with pytest.raises(InvalidInput, match="epsilons is empty"):
-        rr_with_prior_figure(PRIOR, epsilons=[])
+    assert_error("epsilons is empty", moments_figure, {"it": laplace}, PRIOR, epsilons=[])
+    assert_error("epsilons is empty", rr_with_prior_figure, PRIOR, epsilons=[])
 
 
 @pytest.mark.parametrize("prior", [PRIOR[::-1], [0.5, 0.5, 0.0, 0.0]])
@@ -252,23 +245,18 @@ def test_an_arrow_stands_at_the_limit_that_its_row_names() -> None:
     assert [line.get_ydata()[0] for line in axes.lines if line.get_marker() == r"$\uparrow$"] == [60.0, 60.0]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"seconds": 0.0}, r"seconds 0\.0, expected a positive number or None"),
-        ({"mesh": "52"}, "mesh '52', expected a positive number or None"),
-        ({"seconds": math.inf}, "seconds inf"),
-    ],
+@by_case(
+    "change, message",
+    ({"seconds": 0.0}, r"seconds 0\.0, expected a positive number or None"),
+    ({"mesh": "52"}, "mesh '52', expected a positive number or None"),
+    ({"seconds": math.inf}, "seconds inf"),
 )
 def test_times_without_meaning_and_rows_of_another_benchmark_are_refused(
     change: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        times_figure([{**ROWS[0], **change}], by="mesh", series="method")
-    with pytest.raises(InvalidInput, match="a row has no k and no prior"):
-        times_figure(ROWS, by="k", series="prior")
-    with pytest.raises(InvalidInput, match=r"^0 series"):
-        times_figure([], by="k", series="prior")
+    assert_error(message, times_figure, [{**ROWS[0], **change}], by="mesh", series="method")
+    assert_error("a row has no k and no prior", times_figure, ROWS, by="k", series="prior")
+    assert_error(r"^0 series", times_figure, [], by="k", series="prior")
 
 
 def test_shares_stand_in_the_band_of_their_errors_beside_their_projection_and_the_truth() -> None:
@@ -294,7 +282,5 @@ def test_shares_stand_in_the_band_of_their_errors_beside_their_projection_and_th
 def test_shares_of_something_else_are_refused() -> None:
     mechanism = optrand.debiased_rr(LABELS, 1.0)
     found = optrand.estimate.histogram(mechanism.sample(LABELS), mechanism)
-    with pytest.raises(InvalidInput, match="histogram is of type ndarray"):
-        shares_figure(found.shares)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="prior"):
-        shares_figure(found, truth=PRIOR[:3])
+    assert_error("histogram is of type ndarray", shares_figure, found.shares)
+    assert_error("prior", shares_figure, found, truth=PRIOR[:3])

@@ -1,7 +1,5 @@
 """Completed tables: rows, means and privacy from their definitions, in fractions."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

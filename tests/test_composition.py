@@ -1,7 +1,5 @@
 """Composition of releases: the dominating pair from both sides, its powers, and the accountant of others."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from functools import cache
@@ -9,9 +7,10 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 
 import optrand
-from optrand.errors import InvalidInput, MissingExtra
+from optrand.errors import MissingExtra
 from optrand.mechanism import _privacy_loss
 from optrand.mechanism._privacy_loss import DominatingPair
 from optrand.plotting import composition_figure
@@ -128,26 +127,20 @@ def test_no_pair_composes_worse_than_the_bit_and_the_bit_than_advanced_compositi
     assert [round(epsilon, 3) for epsilon in both] == [2.071, 4.775]
 
 
-@pytest.mark.parametrize(("ratio", "mass"), [(1, 0), (2, Fraction(34, 100)), (2, -1)])
-def test_what_is_no_pair_is_refused(ratio: int, mass: Fraction) -> None:
-    with pytest.raises(InvalidInput, match="dominating pair"):
-        DominatingPair(Fraction(ratio), Fraction(mass))
-
-
-def test_bad_budgets_are_refused() -> None:
-    pair = DominatingPair(Fraction(2), Fraction(1, 3))
-    for call, words in (
-        (lambda: pair.delta(-1), "epsilon is -1"),
-        (lambda: pair.epsilon(2), "delta is 2"),
-        (lambda: pair.delta(1, releases=0), "releases is 0"),
-    ):
-        with pytest.raises(InvalidInput, match=words):
-            call()
+@by_case(
+    "words, call",
+    ("dominating pair", lambda: DominatingPair(Fraction(1), Fraction(0))),
+    ("dominating pair", lambda: DominatingPair(Fraction(2), Fraction(34, 100))),
+    ("dominating pair", lambda: DominatingPair(Fraction(2), Fraction(-1))),
+    ("epsilon is -1", lambda: DominatingPair(Fraction(2), Fraction(1, 3)).delta(-1)),
+    ("delta is 2", lambda: DominatingPair(Fraction(2), Fraction(1, 3)).epsilon(2)),
+    ("releases is 0", lambda: DominatingPair(Fraction(2), Fraction(1, 3)).delta(1, releases=0)),
+)
+def test_pairs_and_budgets_without_meaning_are_refused(words: str, call: object) -> None:
+    assert_error(words, call)
 
 
 # ------------------------------------------------------------------------------------------------- dp_accounting
-
-
 def test_the_accountant_of_others_agrees() -> None:
     pytest.importorskip("dp_accounting")
     for name, mechanism in mechanisms().items():
@@ -177,31 +170,22 @@ def test_the_accountant_of_others_rounds_losses_up() -> None:
 
 def test_without_the_accountant_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "dp_accounting.pld.privacy_loss_distribution", None)
-    with pytest.raises(MissingExtra, match=r"optrand\[accounting\]"):
-        mechanisms()["bins"].privacy_loss_distribution()
+    assert_error(r"optrand\[accounting\]", mechanisms()["bins"].privacy_loss_distribution, error=MissingExtra)
 
 
 # ------------------------------------------------------------------------------------------------------- picture
-
-
 def test_the_picture_shows_what_is_computed() -> None:
     mechanism = optrand.rr_with_prior([0.1] * 10, 0.1)
     (axes,) = composition_figure({"10 classes": mechanism}, releases=10).axes
     lines = {line.get_label(): line.get_xydata() for line in axes.get_lines()}
-    assert list(lines) == [
-        "basic composition",
-        "advanced composition",
-        "any mechanism, exactly",
-        "10 classes",
-    ]
+    assert list(lines) == ["basic composition", "advanced composition", "any mechanism, exactly", "10 classes"]
     assert lines["10 classes"][-1].tolist() == [10, mechanism.dominating_pair.epsilon(1e-6, releases=10)]
     assert lines["basic composition"][-1].tolist() == [10, 1.0]
 
 
 def test_pictures_of_several_budgets_are_refused() -> None:
     some = {str(epsilon): optrand.rr_with_prior(PRIOR, epsilon) for epsilon in (0.1, 0.2)}
-    with pytest.raises(InvalidInput, match="2 epsilons"):
-        composition_figure(some)
+    assert_error("2 epsilons", composition_figure, some)
 
 
 def test_twenty_thousand_releases_cost_their_mean_loss_and_five_deviations() -> None:

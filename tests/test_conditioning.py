@@ -1,16 +1,14 @@
 """Histograms of a default release: always there, and as precise as stated. Mixtures of mechanisms are exact."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 
 import optrand
 from optrand.data import weeks_worked_path
-from optrand.errors import InvalidInput
 from optrand.mechanism._tabulation import mixture
 from optrand.release._plan import LIMITS, Conditioning, condition, draw_histograms, find_mechanisms
 from optrand.release._question import Question
@@ -69,11 +67,9 @@ def test_a_mixture_is_the_mixture_of_the_tables_in_integers():
 def test_mechanisms_of_other_problems_are_not_mixed():
     coin = response(2, 1.0)
     for other, words in ((response(3, 1.0), "different labels"), (response(2, 1.5), "would not be private")):
-        with pytest.raises(InvalidInput, match=words):
-            mixture(coin, other, 0.5)
+        assert_error(words, mixture, coin, other, 0.5)
     for weight in (0.0, 1.0, math.nan):
-        with pytest.raises(InvalidInput, match="expected a probability between 0 and 1"):
-            mixture(coin, response(2, 1.0), weight)
+        assert_error("expected a probability between 0 and 1", mixture, coin, response(2, 1.0), weight)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 5.0])

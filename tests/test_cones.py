@@ -1,7 +1,5 @@
 """The cone program of squared loss: its value against a primal written out, its coarse levels, and the kernel."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,12 +1,11 @@
 """Randomizers of a continuum of labels: privacy, means and the identity of their loss, in exact arithmetic."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -17,13 +16,7 @@ from optrand.errors import InvalidInput
 from optrand.model._problem import classification, regression, unbiased_regression
 from optrand.sampling._entropy import SeededEntropy
 from optrand.solvers import solve
-from optrand.studies._continuous import (
-    ContinuousMechanism,
-    ContinuousPrior,
-    Knots,
-    continuous_mechanism,
-    place_knots,
-)
+from optrand.studies._continuous import ContinuousMechanism, ContinuousPrior, Knots, continuous_mechanism, place_knots
 
 PRIOR = ContinuousPrior([0, 0.5, 1.25, 2, 3.5, 7.75, 8], [4, 3, 2, 1, 1, 2, 1])
 
@@ -155,8 +148,7 @@ def test_more_knots_end_where_every_value_is_one():
         # Knots are labels that the optimum for all values could mix: nothing is better than all of them.
         assert made.loss(prior) >= everything.lower * (1 - 1e-9)
     assert knots.values.tolist() == prior.values.tolist()
-    assert added[-1] == 0
-    assert added == sorted(added, reverse=True)
+    assert (added[-1], added) == (0, sorted(added, reverse=True))
     assert made.loss(prior) == pytest.approx(everything.upper, rel=1e-9)
 
 
@@ -168,19 +160,14 @@ def test_knots_may_be_given_in_three_ways():
 
 
 def test_what_is_no_randomizer_of_an_interval_is_refused(mechanism):
-    with pytest.raises(InvalidInput, match="one label"):
-        ContinuousMechanism(solve(unbiased_regression([3], [1], 1.0)))
-    with pytest.raises(InvalidInput, match="type Randomizer"):
-        ContinuousMechanism(mechanism.mechanism.randomizer)
+    assert_error("one label", ContinuousMechanism, solve(unbiased_regression([3], [1], 1.0)))
+    assert_error("type Randomizer", ContinuousMechanism, mechanism.mechanism.randomizer)
     with pytest.raises(InvalidInput, match="loss is zero_one"):
         ContinuousMechanism(solve(classification([0.5, 0.5], 1.0))).loss(ContinuousPrior([0, 1]))
-    with pytest.raises(InvalidInput, match="outside the interval"):
-        mechanism.loss(ContinuousPrior([0, 9]))
+    assert_error("outside the interval", mechanism.loss, ContinuousPrior([0, 9]))
     for knots in (1, 2.0, [0, 7], True):
-        with pytest.raises(InvalidInput):
-            continuous_mechanism(PRIOR, 1.0, knots=knots)
-    with pytest.raises(InvalidInput, match="epsilon"):
-        continuous_mechanism(PRIOR, 0.0, knots=3)
+        assert_error(None, continuous_mechanism, PRIOR, 1.0, knots=knots)
+    assert_error("epsilon", continuous_mechanism, PRIOR, 0.0, knots=3)
 
 
 def test_randomized_response_of_two_knots_by_hand():

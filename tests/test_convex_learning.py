@@ -1,13 +1,12 @@
 """Noisy descent on convex losses: gradients, bounds, and the price of a row."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -45,8 +44,6 @@ def holder(y, epsilon: float = 2.0, **options) -> PrivateLabels:
 
 
 # --------------------------------------------------------------------------------------------------------------- losses
-
-
 @losses
 def test_gradients_are_derivatives_of_the_losses(loss) -> None:
     for _ in range(5):
@@ -74,8 +71,6 @@ def test_gradients_are_as_steep_and_as_far_apart_as_is_said(loss) -> None:
 
 
 # -------------------------------------------------------------------------------------------------- randomized response
-
-
 @pytest.mark.parametrize("epsilon", [0.9, 3.0])
 @losses
 def test_the_bound_of_the_gradient_holds_and_is_below_the_printed_one(loss, epsilon) -> None:
@@ -139,8 +134,6 @@ def test_corollary_10_responds_with_the_kept_labels() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- Gaussian noise
-
-
 @pytest.mark.parametrize(("distance", "epsilon", "delta"), [(1.0, 1.0, 1e-5), (3.0, 0.1, 1e-9), (0.1, 8.0, 0.3)])
 def test_sigma_is_enough_and_no_less_is(distance, epsilon, delta) -> None:
     sigma = least_sigma(distance, epsilon, delta)
@@ -201,26 +194,21 @@ def test_records_without_meaning() -> None:
         lambda: least_sigma(1.0, 1.0, 1.0),
         lambda: least_sigma(math.inf, 1.0, 0.1),
     ):
-        with pytest.raises(InvalidInput):
-            made()
+        assert_error(None, made)
 
 
-@pytest.mark.parametrize(
-    ("X", "loss", "match"),
-    [
-        (np.full((4, 2), np.nan), LogisticLoss(2), "finite"),
-        (np.zeros((4, 2)), LogisticLoss(2), "not all 0"),
-        (np.ones(4), LogisticLoss(2), "X has shape"),
-        (np.ones((3, 2)), LogisticLoss(2), "expected PrivateLabels"),
-        (np.ones((4, 2)), LogisticLoss(3), "not of the 2 labels"),
-        (np.ones((4, 2)), SquaredLoss((1.0, 0.0)), "not of the 2 labels"),
-    ],
+@by_case(
+    "X, loss, match",
+    (np.full((4, 2), np.nan), LogisticLoss(2), "finite"),
+    (np.zeros((4, 2)), LogisticLoss(2), "not all 0"),
+    (np.ones(4), LogisticLoss(2), "X has shape"),
+    (np.ones((3, 2)), LogisticLoss(2), "expected PrivateLabels"),
+    (np.ones((4, 2)), LogisticLoss(3), "not of the 2 labels"),
+    (np.ones((4, 2)), SquaredLoss((1.0, 0.0)), "not of the 2 labels"),
 )
 def test_bad_input_costs_nothing(X, loss, match) -> None:
     labels = holder([0, 1, 0, 1], delta=0.1, allow_inexact=True)
     for algorithm in (LPRRSGD(1.0, 1.0), LPNormalSGD(1.0, 0.1, 1.0)):
-        with pytest.raises(InvalidInput, match=match):
-            algorithm.fit(X, labels, loss)
-    with pytest.raises(InvalidInput, match="expected PrivateLabels"):
-        LPRRSGD(1.0, 1.0).fit(np.ones((4, 2)), [0, 1, 0, 1], LogisticLoss(2))
+        assert_error(match, algorithm.fit, X, labels, loss)
+    assert_error("expected PrivateLabels", LPRRSGD(1.0, 1.0).fit, np.ones((4, 2)), [0, 1, 0, 1], LogisticLoss(2))
     assert labels.spent.epsilon == 0

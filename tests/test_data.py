@@ -1,7 +1,5 @@
 """The bundled table is as its README describes it."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """The pages for people: links and names exist, and examples print the shown output."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import importlib
@@ -34,8 +32,6 @@ pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
 # ----------------------------------------------------------------------------------------------------- links and names
-
-
 @cache
 def defined(path: Path) -> frozenset[str]:
     """Every function, class, method and constant of a module, methods as ``Class.method``."""
@@ -154,8 +150,6 @@ def test_commands_exist(page: Path) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- examples that run
-
-
 @pytest.fixture
 def one_thread() -> Iterator[None]:
     """Problems as small as those of pages are solved faster by one thread than by many that wait for each other."""
@@ -213,8 +207,6 @@ def test_other_pages_have_examples_with_prompts_which_are_compared(page: Path) -
 
 
 # -------------------------------------------------------------------------------------------------------- the reference
-
-
 @cache
 def documented() -> frozenset[str]:
     """Every name under which the reference shows something, as users import it."""
@@ -263,12 +255,9 @@ def test_the_gallery_shows_every_picture() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------- citation
-
-
 def test_the_citation_file_is_of_this_version() -> None:
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert cited["cff-version"] == "1.2.0"
-    assert cited["version"] == optrand.__version__
+    assert (cited["cff-version"], cited["version"]) == ("1.2.0", optrand.__version__)
     assert cited["license"] == "Apache-2.0"
     assert {"message", "title", "authors", "abstract"} <= set(cited)
     assert len(cited["references"]) == 4

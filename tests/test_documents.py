@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import resealed
@@ -23,10 +24,7 @@ from optrand import losses
 from optrand.base import _files, _strict_json
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.losses import Loss, Tabulated
-from optrand.mechanism._file_format import (
-    problem_document,
-    read_problem,
-)
+from optrand.mechanism._file_format import problem_document, read_problem
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Interval, classification, regression, unbiased_regression
 
@@ -66,8 +64,7 @@ def test_problems_survive_json(problem):
 
 def test_a_loss_of_ones_own_cannot_be_saved():
     own = Loss("squared", losses.absolute.evaluate, losses.absolute.bracket)
-    with pytest.raises(InvalidInput, match="use losses"):
-        problem_document(regression([0, 1], [0.5, 0.5], 1.0, loss=own, outputs=[0, 1, 2]))
+    assert_error("use losses", problem_document, regression([0, 1], [0.5, 0.5], 1.0, loss=own, outputs=[0, 1, 2]))
 
 
 SEALED = _strict_json.seal({"x": 1.5})
@@ -84,39 +81,36 @@ def changed(**changes):
     return _strict_json.canonical({**SEALED, **changes})
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"\xff\xfe{}", "not UTF-8"),
-        (b"", "not JSON"),
-        (b'{"format": ', "not JSON"),
-        (b"\xef\xbb\xbf{}", "not JSON"),
-        (b"{} {}", "not JSON"),
-        (b'{"x": NaN}', "holds NaN"),
-        (b'{"x": Infinity}', "holds Infinity"),
-        (b'{"x": [-Infinity]}', "holds -Infinity"),
-        (b'{"x": 1e999}', "beyond the range"),
-        (b'{"x": 1.0, "y": 2.0, "x": 1.0}', "'x' is given twice"),
-        (b'{"x": 1' + b"0" * 5000 + b"}", "bare integer of 5001 digits"),
-        (b"[1.0]", "not an optrand mechanism"),
-        (b"null", "not an optrand mechanism"),
-        (b"[" * 100_000, "too deeply"),
-        (changed(format="other"), "not an optrand mechanism"),
-        (changed(schema=2), "written by a newer optrand"),
-        (changed(schema=0), "does not state its schema"),
-        (changed(schema=True), "does not state its schema"),
-        (changed(schema=1.0), "does not state its schema"),
-        (changed(schema="1"), "does not state its schema"),
-        (changed(y=1.0), "unknown field.* 'y'"),
-        (_strict_json.canonical({name: SEALED[name] for name in ("format", "schema", "digest")}), "lacks field.* 'x'"),
-        (changed(x=2.5), "digest is not that of the content"),
-        (changed(digest="sha256:0"), "digest is not that of the content"),
-        (changed(digest=None), "digest is not that of the content"),
-    ],
+@by_case(
+    "data, message",
+    (b"\xff\xfe{}", "not UTF-8"),
+    (b"", "not JSON"),
+    (b'{"format": ', "not JSON"),
+    (b"\xef\xbb\xbf{}", "not JSON"),
+    (b"{} {}", "not JSON"),
+    (b'{"x": NaN}', "holds NaN"),
+    (b'{"x": Infinity}', "holds Infinity"),
+    (b'{"x": [-Infinity]}', "holds -Infinity"),
+    (b'{"x": 1e999}', "beyond the range"),
+    (b'{"x": 1.0, "y": 2.0, "x": 1.0}', "'x' is given twice"),
+    (b'{"x": 1' + b"0" * 5000 + b"}", "bare integer of 5001 digits"),
+    (b"[1.0]", "not an optrand mechanism"),
+    (b"null", "not an optrand mechanism"),
+    (b"[" * 100_000, "too deeply"),
+    (changed(format="other"), "not an optrand mechanism"),
+    (changed(schema=2), "written by a newer optrand"),
+    (changed(schema=0), "does not state its schema"),
+    (changed(schema=True), "does not state its schema"),
+    (changed(schema=1.0), "does not state its schema"),
+    (changed(schema="1"), "does not state its schema"),
+    (changed(y=1.0), "unknown field.* 'y'"),
+    (_strict_json.canonical({name: SEALED[name] for name in ("format", "schema", "digest")}), "lacks field.* 'x'"),
+    (changed(x=2.5), "digest is not that of the content"),
+    (changed(digest="sha256:0"), "digest is not that of the content"),
+    (changed(digest=None), "digest is not that of the content"),
 )
 def test_what_is_not_a_sealed_document_is_refused(data, message):
-    with pytest.raises(InvalidFile, match=message):
-        _strict_json.unseal(data, ["x"])
+    assert_error(message, _strict_json.unseal, data, ["x"], error=InvalidFile)
 
 
 COIN = optrand.debiased_rr([0.0, 1.0], 1.0)
@@ -148,54 +142,46 @@ def test_numbers_are_written_in_one_way():
 FORM = "another form|not written as save"
 
 
-@pytest.mark.parametrize(
-    ("part", "value", "message"),
-    [
-        ("labels", [], "labels is empty"),
-        ("labels", [1.0, 0.0], "labels of a Problem must increase"),
-        ("labels", [-0.0, 0.0], "repeats"),
-        ("labels", 1.0, "labels is a single number, expected several"),
-        ("prior", [0.5, 0.25], "prior sums to 0.75"),
-        ("prior", [True, 0.5], "prior holds values of type float64, expected numbers"),
-        ("epsilon", -1.0, "epsilon is -1.0"),
-        ("epsilon", None, "epsilon is of type NoneType"),
-        ("loss", {"name": "cubic"}, FORM),
-        ("loss", {"name": ["squared"]}, FORM),
-        ("loss", "squared", FORM),
-        ("loss", {"name": "squared", "half": True}, FORM),
-        ("loss", {"name": "tabulated", "entries": [[1.0]]}, "needs outputs on a grid"),
-        ("bias_penalty", "infinity", "bias_penalty is of type str"),
-        ("bias_penalty", -1.0, "bias_penalty is -1.0"),
-        ("outputs", {"kind": "ray"}, FORM),
-        ("outputs", {"kind": "line", "low": 0.0}, FORM),
-        ("outputs", {"kind": "grid", "values": [*COIN.outputs.tolist()[::-1]]}, FORM),
-        ("outputs", {"kind": "grid", "values": [0.25, 0.75]}, "cannot be unbiased"),
-        ("outputs", {"kind": "interval", "low": 1.0, "high": 0.0}, "is empty"),
-        ("outputs", None, FORM),
-    ],
+@by_case(
+    "part, value, message",
+    ("labels", [], "labels is empty"),
+    ("labels", [1.0, 0.0], "labels of a Problem must increase"),
+    ("labels", [-0.0, 0.0], "repeats"),
+    ("labels", 1.0, "labels is a single number, expected several"),
+    ("prior", [0.5, 0.25], "prior sums to 0.75"),
+    ("prior", [True, 0.5], "prior holds values of type float64, expected numbers"),
+    ("epsilon", -1.0, "epsilon is -1.0"),
+    ("epsilon", None, "epsilon is of type NoneType"),
+    ("loss", {"name": "cubic"}, FORM),
+    ("loss", {"name": ["squared"]}, FORM),
+    ("loss", "squared", FORM),
+    ("loss", {"name": "squared", "half": True}, FORM),
+    ("loss", {"name": "tabulated", "entries": [[1.0]]}, "needs outputs on a grid"),
+    ("bias_penalty", "infinity", "bias_penalty is of type str"),
+    ("bias_penalty", -1.0, "bias_penalty is -1.0"),
+    ("outputs", {"kind": "ray"}, FORM),
+    ("outputs", {"kind": "line", "low": 0.0}, FORM),
+    ("outputs", {"kind": "grid", "values": [*COIN.outputs.tolist()[::-1]]}, FORM),
+    ("outputs", {"kind": "grid", "values": [0.25, 0.75]}, "cannot be unbiased"),
+    ("outputs", {"kind": "interval", "low": 1.0, "high": 0.0}, "is empty"),
+    ("outputs", None, FORM),
 )
 def test_a_problem_without_meaning_is_refused(part, value, message):
-    with pytest.raises(InvalidFile, match=message):
-        read_changed(lambda content: content["problem"].__setitem__(part, value))
+    assert_error(message, read_changed, lambda content: content["problem"].__setitem__(part, value), error=InvalidFile)
 
 
-@pytest.mark.parametrize(
-    ("dual", "message"),
-    [
+def test_duals_and_numbers_without_meaning_are_refused():
+    for dual, message in (
         ({"alpha": [1.0], "beta": [1.0, 2.0]}, "two vectors of one length"),
         ({"alpha": [1.0, 1.0]}, FORM),
         ({"alpha": [1.0, 1.0], "beta": [0.0, 0.0], "origin": 0.0}, FORM),
         ({"alpha": ["1.0", 1.0], "beta": [0.0, 0.0]}, FORM),
-    ],
-)
-def test_a_dual_without_meaning_is_refused(dual, message):
-    with pytest.raises(InvalidFile, match=message):
-        read_changed(lambda content: content.__setitem__("dual", dual))
+    ):
+        assert_error(message, read_changed, lambda content, to=dual: content.__setitem__("dual", to), error=InvalidFile)
+    assert_error("Out of range float values", _strict_json.canonical, {"x": math.nan}, error=ValueError)
 
 
 # ---------------------------------------------------------------------------------------------------------------- files
-
-
 def only(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
@@ -203,8 +189,7 @@ def only(directory: Path) -> list[str]:
 def test_a_file_is_written_and_replaced_only_on_request(tmp_path):
     target = tmp_path / "a.json"
     _files.write_atomically(target, b"one")
-    with pytest.raises(InvalidInput, match=r"a\.json exists"):
-        _files.write_atomically(target, b"two")
+    assert_error(r"a\.json exists", _files.write_atomically, target, b"two")
     assert target.read_bytes() == b"one"
     _files.write_atomically(target, b"two", overwrite=True)
     assert target.read_bytes() == b"two"
@@ -244,8 +229,7 @@ def test_a_file_that_appears_at_the_last_moment_is_safe(tmp_path, monkeypatch):
         link(source, destination)
 
     monkeypatch.setattr(os, "link", late)
-    with pytest.raises(InvalidInput, match="exists"):
-        _files.write_atomically(target, b"ours")
+    assert_error("exists", _files.write_atomically, target, b"ours")
     assert target.read_bytes() == b"theirs"
     assert only(tmp_path) == ["a.json"]
 
@@ -261,8 +245,7 @@ def test_where_there_are_no_hard_links_a_taken_name_is_safe_too(tmp_path, monkey
 
     monkeypatch.setattr(os, "link", refused)
     if taken:
-        with pytest.raises(InvalidInput, match="exists"):
-            _files.write_atomically(target, b"ours")
+        assert_error("exists", _files.write_atomically, target, b"ours")
     else:
         _files.write_atomically(target, b"ours")
     assert target.read_bytes() == (b"theirs" if taken else b"ours")
@@ -275,8 +258,7 @@ def test_a_rename_that_fails_leaves_no_empty_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "link", refused)
     monkeypatch.setattr(Path, "replace", refused)
-    with pytest.raises(OSError, match="not here"):
-        _files.write_atomically(tmp_path / "a.json", b"ours")
+    assert_error("not here", _files.write_atomically, tmp_path / "a.json", b"ours", error=OSError)
     assert only(tmp_path) == []
 
 
@@ -290,8 +272,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch, overwrite):
         raise OSError(errno.ENOSPC, "no space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="no space left"):
-        _files.write_atomically(target, b"new", overwrite=overwrite)
+    assert_error("no space left", _files.write_atomically, target, b"new", overwrite=overwrite, error=OSError)
     assert only(tmp_path) == (["a.json"] if overwrite else [])
     assert not overwrite or target.read_bytes() == b"old"
 
@@ -320,16 +301,5 @@ def test_a_directory_that_cannot_be_flushed_is_no_failure_unless_the_disk_is(tmp
     if error == errno.EINVAL:
         _files.write_atomically(tmp_path / "a.json", b"x")
     else:
-        with pytest.raises(OSError, match="directory"):
-            _files.write_atomically(tmp_path / "a.json", b"x")
+        assert_error("directory", _files.write_atomically, tmp_path / "a.json", b"x", error=OSError)
     assert only(tmp_path) == ["a.json"]
-
-
-def test_a_missing_directory_is_the_operating_systems_error(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        _files.write_atomically(tmp_path / "none" / "a.json", b"x")
-
-
-def test_canonical_bytes_refuse_what_json_has_no_word_for():
-    with pytest.raises(ValueError, match="Out of range float values"):
-        _strict_json.canonical({"x": math.nan})

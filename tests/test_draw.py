@@ -11,6 +11,7 @@ from itertools import accumulate, pairwise, product
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -84,8 +85,6 @@ def inverse_cdf(weights, width, words):
 
 
 # ---------------------------------------------------------------------------------------------- all words, enumerated
-
-
 def law(draw, width, depth):
     """The probability of each draw, and that of no draw, over all streams of this number of words."""
     if width == 1:
@@ -134,19 +133,17 @@ def test_counts_over_all_words_equal_the_weights(rows, width, layout):
 
 
 @each_layout
-@pytest.mark.parametrize(
-    ("width", "depth", "rows"),
-    [
-        (1, 8, [[1, 1, 1]]),
-        (2, 4, [[3, 0, 7, 1], [1, 1, 1, 8]]),
-        (3, 2, [[0, 5, 95, 0]]),
-        (4, 2, [[1, 10**6, 1]]),
-        (8, 1, [[33, 33, 34, 1]]),
-        (10, 1, [[5, 6], [9, 2], [5, 6]]),
-        (13, 1, [[1, 2, 4]]),
-        (5, 2, stepped_rows(random.Random(0), 5, 3, 20)),
-        *nightly(*((5, 2, stepped_rows(random.Random(seed), 5, 3, 20)) for seed in (1, 2, 3))),
-    ],
+@by_case(
+    "width, depth, rows",
+    (1, 8, [[1, 1, 1]]),
+    (2, 4, [[3, 0, 7, 1], [1, 1, 1, 8]]),
+    (3, 2, [[0, 5, 95, 0]]),
+    (4, 2, [[1, 10**6, 1]]),
+    (8, 1, [[33, 33, 34, 1]]),
+    (10, 1, [[5, 6], [9, 2], [5, 6]]),
+    (13, 1, [[1, 2, 4]]),
+    (5, 2, stepped_rows(random.Random(0), 5, 3, 20)),
+    *nightly(*((5, 2, stepped_rows(random.Random(seed), 5, 3, 20)) for seed in (1, 2, 3))),
 )
 def test_counts_bracket_weights_that_no_string_can_meet(width, depth, rows, layout):
     """A stream decides for a weight if and only if its interval lies in ``[S_i, S_{i+1}) / total``: count those."""
@@ -175,8 +172,6 @@ def test_one_batch_of_all_words_for_all_labels(layout):
 
 
 # ------------------------------------------------------------------------------------------------- words near the edges
-
-
 @st.composite
 def draws(draw):
     """A table, a label, a width, and streams of words that keep close to the edges between the weights."""
@@ -218,8 +213,7 @@ def test_every_decision_is_the_inverse_cdf(case):
         for draw in (draw_one, draw_batch):
             source = GivenWords(width, words)
             if expected is None:
-                with pytest.raises(ExhaustedError):
-                    draw(sampler, row, source)
+                assert_error(None, draw, sampler, row, source, error=ExhaustedError)
             else:
                 used, at = expected
                 assert draw(sampler, row, source) == sampler.outputs[outputs[at]]
@@ -253,8 +247,6 @@ def test_wide_rows_equal_the_inverse_cdf(n):
 
 
 # ------------------------------------------------------------------------------------------------- columns and levels
-
-
 def test_columns_are_sums_of_few_intervals():
     rng = random.Random(1)
     for _ in range(300):
@@ -346,8 +338,7 @@ def test_large_tables_without_long_steps_are_written_out():
         sampler = Sampler(
             Table.of_arcs(range(size), range(size), IntegerArcs(size, *[range(size)] * 3, [1] * size), Fraction(2))
         )
-        assert sampler._weights.starts.shape[1] == levels
-        assert sampler.sample(range(size)).size == size
+        assert (sampler._weights.starts.shape[1], sampler.sample(range(size)).size) == (levels, size)
     rng = np.random.default_rng(1)
     rows = rng.integers(1, 9, (600, 500))
     rows[:, -1] += 5000 - rows.sum(axis=1)
@@ -355,16 +346,13 @@ def test_large_tables_without_long_steps_are_written_out():
 
 
 # ------------------------------------------------------------------------------------------------------ values, labels
-
-
 @each_layout
 @pytest.mark.parametrize("shape", [(3, 0), (), (2, 3, 4), (BLOCK + 1,)])
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float64, np.float32])
 def test_shapes_and_types(shape, dtype, layout):
     drawn = sampler_of([[1, 0], [0, 1]], layout).sample(np.full(shape, 1, dtype=dtype))
     assert isinstance(drawn, np.ndarray)
-    assert drawn.shape == shape
-    assert drawn.dtype == np.float64
+    assert (drawn.shape, drawn.dtype) == (shape, np.float64)
     assert (drawn == 1).all()
 
 
@@ -378,15 +366,8 @@ def test_lists_views_and_orders():
 
 
 LABEL_SETS = [
-    [0, 1, 2],
-    [-3, 4, 5, 90],
-    [-0.5, 0.1, 0.2, 1e300],
-    [0, 2.5],
-    [2.0**53 - 1, 2.0**53],
-    [-(2.0**60), 0, 2.0**60],
-    [2.0**24, 2.0**24 + 1],
-    [0, 1e6],
-    [3],
+    *[[0, 1, 2], [-3, 4, 5, 90], [-0.5, 0.1, 0.2, 1e300], [0, 2.5], [2.0**53 - 1, 2.0**53], [-(2.0**60), 0, 2.0**60]],
+    *[[2.0**24, 2.0**24 + 1], [0, 1e6], [3]],
 ]
 
 unknown = partial(pytest.raises, InvalidInput, match=r"^at least one value is not among the \d+ labels: declare")
@@ -417,22 +398,20 @@ def test_numbers_between_integer_labels_are_refused(dtype):
             sampler.sample(np.array([1, stranger, 3], dtype=dtype))
 
 
-@pytest.mark.parametrize(
-    ("labels", "values"),
-    [
-        ([0, 2**53], np.array([2**53, 2**53 + 1], dtype=np.int64)),
-        ([0, 2**53], np.array([2**53, 2**53 + 1], dtype=np.uint64)),
-        ([0, 2**53], 2**53 + 1),
-        ([2**53 - 1, 2**53], np.array([2**53, 2**53 + 1])),
-        ([-(2.0**62), 2.0**62], np.array([2**62, 2**62 + 1])),
-        ([-(2.0**62), 2.0**62], np.array([2**62, -(2**63)])),
-        # As 32-bit floats 2**24 + 1 is 2**24, which is not a label here: the bounds must not be rounded either.
-        ([2**24 + 1, 2**24 + 2], np.array([2**24], dtype=np.float32)),
-        ([2**24, 2**24 + 3], np.array([2**24 + 4], dtype=np.float32)),
-        ([float(np.float32(0.1)), 0.5], np.array([0.1, 0.5], dtype=np.float32)),
-        ([0, 1], np.array([0, np.nan])),
-        ([0, 1], np.nan),
-    ],
+@by_case(
+    "labels, values",
+    ([0, 2**53], np.array([2**53, 2**53 + 1], dtype=np.int64)),
+    ([0, 2**53], np.array([2**53, 2**53 + 1], dtype=np.uint64)),
+    ([0, 2**53], 2**53 + 1),
+    ([2**53 - 1, 2**53], np.array([2**53, 2**53 + 1])),
+    ([-(2.0**62), 2.0**62], np.array([2**62, 2**62 + 1])),
+    ([-(2.0**62), 2.0**62], np.array([2**62, -(2**63)])),
+    # As 32-bit floats 2**24 + 1 is 2**24, which is not a label here: the bounds must not be rounded either.
+    ([2**24 + 1, 2**24 + 2], np.array([2**24], dtype=np.float32)),
+    ([2**24, 2**24 + 3], np.array([2**24 + 4], dtype=np.float32)),
+    ([float(np.float32(0.1)), 0.5], np.array([0.1, 0.5], dtype=np.float32)),
+    ([0, 1], np.array([0, np.nan])),
+    ([0, 1], np.nan),
 )
 def test_numbers_that_only_rounding_makes_labels_are_refused(labels, values):
     with unknown():
@@ -448,37 +427,16 @@ def test_large_labels_and_short_decimals_are_found():
         assert tenth.sample(dtype(0.1)) == 0
 
 
-@pytest.mark.parametrize(
+@by_case(
     "values",
-    [
-        True,
-        np.True_,
-        [True, False],
-        "1",
-        ["1"],
-        None,
-        [None, 1],
-        1j,
-        [2**80],
-        np.array([1], dtype=object),
-        np.array([1], dtype=np.longdouble),
-        np.longdouble(1),
-        np.array(["2020-01-01"], dtype="datetime64[D]"),
-    ],
+    *[True, np.True_, [True, False], "1", ["1"], None, [None, 1], 1j, [2**80], np.array([1], dtype=object)],
+    *[np.array([1], dtype=np.longdouble), np.longdouble(1), np.array(["2020-01-01"], dtype="datetime64[D]")],
 )
 def test_values_other_than_numbers_are_refused(values):
-    with pytest.raises(InvalidInput, match="values are of type"):
-        sampler_of([[1, 0], [0, 1]]).sample(values)
-
-
-def test_masked_values_are_refused():
-    with pytest.raises(InvalidInput, match="masked"):
-        diagonal([0, 1]).sample(np.ma.array([0, 1], mask=[0, 1]))
+    assert_error("values are of type", sampler_of([[1, 0], [0, 1]]).sample, values)
 
 
 # -------------------------------------------------------------------------------------------------------- constructor
-
-
 COIN = Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]])
 
 
@@ -486,16 +444,9 @@ class Lying(Table):
     """A subclass, whose methods could mislead the sampler."""
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([[3, 1], [1, 3]],), "table is of type list, expected Table itself"),
-        ((Lying(COIN.labels, COIN.outputs, COIN.steps),), "no subclass"),
-    ],
-)
-def test_parts_that_do_not_fit_are_refused(arguments, message):
-    with pytest.raises(InvalidInput, match=message):
-        Sampler(*arguments)
+def test_parts_that_do_not_fit_are_refused():
+    assert_error("table is of type list, expected Table itself", Sampler, [[3, 1], [1, 3]])
+    assert_error("no subclass", Sampler, Lying(COIN.labels, COIN.outputs, COIN.steps))
 
 
 def test_a_sampler_cannot_be_changed():

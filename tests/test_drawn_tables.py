@@ -5,8 +5,6 @@ written out in fractions, and :mod:`oracle` takes its loss. The package and the 
 same text: both accept it or both refuse it, and their statements on an accepted one are true.
 """
 
-from __future__ import annotations
-
 import decimal
 import json
 import math
@@ -21,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from oracle import Channel, exponential, split_cost
 from tables import circulant, resealed
 
@@ -90,8 +89,7 @@ def examine(text: str, path: Path) -> tuple[str, float]:
     try:
         report = checker.check(text)
     except checker.Refused:
-        with pytest.raises(InvalidFile):
-            optrand.load(path)
+        assert_error(None, optrand.load, path, error=InvalidFile)
         return "refused", math.inf
     loaded, truth = optrand.load(path), truth_of(text)
     proof = certify(loaded)
@@ -132,8 +130,6 @@ def least_float(exact: Fraction) -> float:
 
 
 # ----------------------------------------------------------------------------------------------------------- far labels
-
-
 def far_problem(rng: np.random.Generator) -> optrand.Problem:
     """Labels up to 1e15 or at powers of two, neighbouring floats or wider apart, at any epsilon from 0.1 to 20."""
     k, epsilon = int(rng.integers(2, 9)), float(np.exp(rng.uniform(math.log(0.1), math.log(20))))
@@ -177,8 +173,6 @@ def test_what_floats_cost_is_in_the_gap(tmp_path) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- crafted tables
-
-
 def originals(rng: np.random.Generator) -> list[str]:
     """Files of optimal mechanisms near zero and far from it, of every loss and allowed set."""
     three, four, away = [0.0, 1.0, 2.0], [0.0, 1.0, 2.5, 4.0], float(rng.choice([1.0, 1e3, 2.0**20, 1e12, 2.0**49]))
@@ -322,13 +316,7 @@ def forge_dual(content: dict[str, Any], rng: random.Random) -> None:
         dual["alpha"].reverse()
 
 
-CRAFTS = {
-    "spread": spread,
-    "nudge": nudge,
-    "pull aside": pull_aside,
-    "shuffle": shuffle,
-    "break": break_table,
-}
+CRAFTS = {"spread": spread, "nudge": nudge, "pull aside": pull_aside, "shuffle": shuffle, "break": break_table}
 
 
 def crafted(texts: list[str], rng: random.Random) -> tuple[str, str]:

@@ -5,15 +5,9 @@ import sys
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 
-from optrand.errors import InvalidInput
-from optrand.sampling._entropy import (
-    EntropySource,
-    SeededEntropy,
-    SystemEntropy,
-    check_width,
-    check_words,
-)
+from optrand.sampling._entropy import EntropySource, SeededEntropy, SystemEntropy, check_width, check_words
 
 
 class Given:
@@ -78,33 +72,21 @@ def test_a_seed_repeats_and_another_does_not():
 
 @pytest.mark.parametrize("seed", [None, True, 1.0, "1", -1])
 def test_a_seed_is_a_number_from_0(seed):
-    with pytest.raises(InvalidInput, match="seed"):
-        SeededEntropy(seed)
+    assert_error("seed", SeededEntropy, seed)
 
 
 @pytest.mark.parametrize("width", [0, 65, -1, True, 8.0, "8", None])
 def test_width_is_from_1_to_64(width):
-    with pytest.raises(InvalidInput, match="from 1 to 64"):
-        check_width(Given(width, np.zeros(1, dtype=np.uint64)))
+    assert_error("from 1 to 64", check_width, Given(width, np.zeros(1, dtype=np.uint64)))
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        [1, 2],
-        np.zeros(2, dtype=np.int64),
-        np.zeros(3, dtype=np.uint64),
-        np.zeros((2, 1), dtype=np.uint64),
-    ],
-)
+@by_case("answer", [1, 2], np.zeros(2, dtype=np.int64), np.zeros(3, dtype=np.uint64), np.zeros((2, 1), dtype=np.uint64))
 def test_words_of_another_shape_or_type_are_refused(answer):
-    with pytest.raises(InvalidInput, match="did not return 2 words"):
-        check_words(Given(64, answer), 2)
+    assert_error("did not return 2 words", check_words, Given(64, answer), 2)
 
 
 @pytest.mark.parametrize("width", [1, 8, 63])
 def test_a_word_that_is_too_wide_is_refused(width):
     widest = np.array([0, 2**width - 1], dtype=np.uint64)
     assert check_words(Given(width, widest), 2) is widest
-    with pytest.raises(InvalidInput, match=f"more than its {width} bits"):
-        check_words(Given(width, widest + np.uint64(1)), 2)
+    assert_error(f"more than its {width} bits", check_words, Given(width, widest + np.uint64(1)), 2)

@@ -1,12 +1,11 @@
 """Brackets of exp and log against series in rationals that share no code with them, and the ratio built on them."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -20,8 +19,9 @@ from optrand.base._arithmetic import (
     log_bracket,
     places,
     privacy_ratio,
+    quotient,
+    scale_to_integers,
 )
-from optrand.errors import InvalidInput
 
 BITS = 2000
 """Binary digits that the series below keeps: far more than the 60 decimal ones of the brackets."""
@@ -96,8 +96,7 @@ def test_log_bracket_holds_log_tightly(x):
 
 @pytest.mark.parametrize("x", [Fraction(0), Fraction(-1), Fraction(-1, 10**9)])
 def test_there_is_no_logarithm_of_what_is_not_positive(x):
-    with pytest.raises(InvalidInput, match="positive"):
-        log_bracket(x)
+    assert_error("positive", log_bracket, x)
 
 
 @given(budgets)
@@ -150,6 +149,7 @@ def test_log_above_is_the_least_float_above_that_is_so_as_a_decimal_too(x):
 @example(Fraction(-1, 10**400))
 @example(Fraction(0.1))
 def test_floats_on_either_side(x):
+    assert math.copysign(1.0, float_above(Fraction(0))) == 1.0
     # That above is the mirror of that below.
     for number, below in ((x, float_below(x)), (-x, -float_above(x))):
         if math.isfinite(below):
@@ -169,3 +169,18 @@ def test_the_scale_of_places_is_the_least_that_makes_integers(numbers):
     assert scale & (scale - 1) == 0
     assert all((Fraction(x) * scale).denominator == 1 for x in numbers)
     assert scale == 1 or any((Fraction(x) * scale / 2).denominator == 2 for x in numbers)
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)), st.integers(0, 70))
+@example([5e-324, -1.7e308, 0.0, -0.0, 2.0**53 - 1, 0.1, 2.2250738585072014e-308], 0)
+def test_scaled_floats_are_integers_without_a_rounding(numbers, more):
+    digits = places(np.array(numbers)) + more
+    found = scale_to_integers(np.array(numbers), digits)
+    assert [Fraction(n, 2**digits) for n in found] == [Fraction(x) for x in numbers]
+    assert all(type(n) is int for n in found)
+
+
+def test_quotients_beyond_floats_are_infinite():
+    assert (quotient(1, 3), quotient(-(10**400), 3)) == (1 / 3, -math.inf)
+    assert (quotient(10**400, 3), quotient(-(10**400), -3)) == (math.inf, math.inf)
+    assert quotient(1, 10**400) == 0.0

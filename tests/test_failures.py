@@ -1,7 +1,5 @@
 """Only optrand's own errors leave a solver, for any problem and on any machine."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess
@@ -11,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from threadpoolctl import ThreadpoolController
 
 from optrand import Grid, certify, losses, regression, solve, unbiased_regression
@@ -58,17 +57,14 @@ def test_a_backend_that_fails_is_not_the_callers_fault():
     with pytest.raises(SolverFailed, match="has no answer") as caught:
         solver(problem)
     assert str(caught.value.__cause__) == "SVD did not converge"
-    with pytest.raises(NotCertified, match=r"^no solution: \w+\(\) has no answer: [\w ]+$"):
-        solve(problem, solver)
+    assert_error(r"^no solution: \w+\(\) has no answer: [\w ]+$", solve, problem, solver, error=NotCertified)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "prior", "penalty", "named"),
-    [
-        (1e-15, [0.5, 0.5], 1.0, "epsilon 1e-15"),
-        (600.0, [1.0, 1e-300], 1e-9, "epsilon 600 and a prior of 1e-300 and the bias penalty 1e-09"),
-        (1.0, [0.5, 0.5], 1.0, ""),
-    ],
+@by_case(
+    "epsilon, prior, penalty, named",
+    (1e-15, [0.5, 0.5], 1.0, "epsilon 1e-15"),
+    (600.0, [1.0, 1e-300], 1e-9, "epsilon 600 and a prior of 1e-300 and the bias penalty 1e-09"),
+    (1.0, [0.5, 0.5], 1.0, ""),
 )
 def test_a_failure_names_the_numbers_that_are_extreme(epsilon, prior, penalty, named):
     def fails(_):
@@ -110,8 +106,7 @@ def test_blas_has_one_thread_while_any_solver_runs_and_its_own_number_after_the_
     solve(problem)  # loads every library that the solver needs
     with ThreadpoolController().limit(limits=2, user_api="blas"):
         before = blas_threads()
-        with pytest.raises(SolverFailed, match="has no answer"):
-            _Threads()(problem)
+        assert_error("has no answer", _Threads(), problem, error=SolverFailed)
         assert _Threads.seen == [dict.fromkeys(before, 1)] * 2
         assert blas_threads() == before
 
@@ -180,9 +175,7 @@ def test_nothing_but_an_answer_or_an_error_of_ours_comes_out(numbers):
     assert answered >= 0.6 * len(numbers)
 
 
-@pytest.mark.parametrize(
-    "kernels", ["Nehalem", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("", "Haswell"))]
-)
+@by_case("kernels", "Nehalem", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("", "Haswell")))
 def test_clustered_labels_are_proven_with_the_arithmetic_of_every_processor(kernels):
     """The same 120 problems with the kernels of another processor, whose last digits differ."""
     environment = os.environ | ({"OPENBLAS_CORETYPE": kernels} if kernels else {})

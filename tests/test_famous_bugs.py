@@ -1,7 +1,5 @@
 """Mistakes found in public code and in solvers' answers, as tables of floats: each must be caught by an audit."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -28,21 +26,6 @@ def test_top_k_that_samples_from_all_labels_when_the_label_is_outside() -> None:
     problem = optrand.classification(PRIOR, epsilon)
     with pytest.raises(NotCertified, match="not 1-DP"):
         tabulate(Solution(problem, Randomizer(problem.labels, problem.labels, matrix, epsilon)))
-
-
-def test_rr_with_prior_with_a_zero_based_k_is_private_but_not_optimal() -> None:
-    """With k counted from zero, ``P_k / (1 + (k - 1) exp(-epsilon))`` divides the sum of k + 1 priors by too little."""
-    epsilon = 1.0
-    sums = np.cumsum(np.sort(PRIOR)[::-1])
-    zero_based = np.arange(5)
-    wrong = int(np.argmax(sums / (1 + (zero_based - 1) * math.exp(-epsilon)))) + 1
-    right = optrand.rr_with_prior(PRIOR, epsilon)
-    chosen = optrand.rr_top_k(PRIOR, wrong, epsilon)
-    assert wrong != right.n
-    proof = optrand.Mechanism(chosen.problem, chosen.table, right.dual).certificate
-    assert proof.epsilon <= epsilon
-    with pytest.raises(NotCertified, match="verified gap"):
-        proof.require(gap=1e-3)
 
 
 def test_a_staircase_whose_selector_takes_the_values_minus_and_plus_one() -> None:

@@ -1,7 +1,5 @@
 """Labels far from zero, milliseconds or 1e15: the answer is that of the labels moved back, carried over exactly."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """The lowest versions that are tested are those that the package declares."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

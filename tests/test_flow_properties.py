@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from oracle import cone_program
 
 from optrand import (
@@ -25,7 +26,6 @@ from optrand import (
     unbiased_regression,
 )
 from optrand.closed_forms._unbiased import design_debiased_rr
-from optrand.errors import InvalidInput
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._problem import Line
 from optrand.model._randomizer import Arcs, Randomizer, Solution, Staircase, decompose
@@ -51,8 +51,6 @@ Given = tuple[np.random.Generator, np.ndarray, np.ndarray, float]
 
 
 # ---------------------------------------------------------------------------------------------------------- populations
-
-
 def given_by(seed: int, *, largest: int = 9, zeros: bool = True) -> Given:
     """Labels in 64ths, so that moving and turning them is exact, a prior, and a budget from 0.05 to 6."""
     rng = np.random.default_rng([23, seed])
@@ -129,8 +127,6 @@ def arcs_of(solution: Solution) -> Arcs:
 
 
 # ------------------------------------------------------------------------------------------------------------- symmetry
-
-
 def moved(problem: Problem, factor: float, shift: float) -> Problem:
     """The problem of the labels ``factor * y + shift``."""
     outputs = problem.outputs
@@ -170,8 +166,6 @@ def test_unique_randomizers_move_with_the_labels(seed: int, factor: float, shift
 
 
 # ---------------------------------------------------------------------------------------------------------------- order
-
-
 @every_kind
 @seeds
 def test_a_larger_budget_is_proven_to_lose_less(make: Make, seed: int) -> None:
@@ -249,8 +243,6 @@ def test_more_room_for_outputs_never_hurts_and_the_optimum_knows_how_much_it_nee
 
 
 # ---------------------------------------------------------------------------------------------------------------- grids
-
-
 @seeds
 def test_grids_are_refined_towards_the_line_as_fast_as_is_proven(seed: int) -> None:
     r"""[B23] Lemma 8 allows a mesh of width :math:`\Delta` on ``[L, U]`` an excess of :math:`(U - L) \Delta`.
@@ -338,8 +330,6 @@ def test_merging_the_outputs_of_a_signature_never_hurts(seed: int) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------ witnesses
-
-
 def agreement(number: int) -> dict[str, float]:
     """How far the flow is from other solvers on a grid that has its outputs and many more: relative differences."""
     rng, labels, prior, epsilon = given_by(number, largest=6)
@@ -396,8 +386,6 @@ def test_no_set_of_labels_does_better_than_intervals(make: Make, seed: int) -> N
 
 
 # --------------------------------------------------------------------------------------------------------------- limits
-
-
 @pytest.mark.parametrize("seed", [0, 3])
 def test_for_little_privacy_loss_outputs_gather_at_those_of_the_two_end_labels(seed: int) -> None:
     """[B23] Section 3.1 observes it as epsilon vanishes.
@@ -441,8 +429,6 @@ def test_for_large_epsilon_the_optimum_is_debiased_randomized_response(seed: int
 
 
 # ------------------------------------------------------------------------------------------------------------ structure
-
-
 @every_kind
 @seeds
 def test_privacy_from_both_sides(make: Make, seed: int) -> None:
@@ -450,8 +436,7 @@ def test_privacy_from_both_sides(make: Make, seed: int) -> None:
     problem, mechanism = make(seed), solve(make(seed))
     assert (1 - 1e-9) * problem.epsilon <= mechanism.realised_epsilon <= problem.epsilon
     smaller = replace(problem, epsilon=(1 - 1e-6) * problem.epsilon, outputs=Line())
-    with pytest.raises(InvalidInput, match="would not be private"):
-        Mechanism(smaller, mechanism.table)
+    assert_error("would not be private", Mechanism, smaller, mechanism.table)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -465,8 +450,7 @@ def test_intervals_move_forward_step_by_step(seed: int) -> None:
         assert arcs.n == 2 * problem.k - 2
     assert (np.diff(arcs.outputs) > 0).all()
     assert {tuple(step) for step in np.diff(ends, axis=0).tolist()} <= {(0, 1), (1, 0), (1, 1)}
-    assert ends[0].tolist() == [0, 0]
-    assert ends[-1].tolist() == [problem.k - 1] * 2
+    assert (ends[0].tolist(), ends[-1].tolist()) == ([0, 0], [problem.k - 1] * 2)
     assert not ((arcs.first == 0) & (arcs.last == problem.k - 1)).any()
 
 

@@ -1,7 +1,5 @@
 """A public gap and a private bit: identities in high precision, the condition of optimality, and its proof."""
 
-from __future__ import annotations
-
 import decimal
 import math
 from decimal import Decimal
@@ -9,6 +7,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import label_sets, priors
@@ -18,7 +17,6 @@ from optrand.base._arithmetic import privacy_ratio
 from optrand.base._validation import Floats
 from optrand.closed_forms import gap_response, gap_response_is_optimal
 from optrand.closed_forms._unbiased import design_gap_response
-from optrand.errors import InvalidInput
 from optrand.model._table import IntegerArcs
 from optrand.solvers import ClosedForm, ReducedDual, choose
 
@@ -255,21 +253,18 @@ def test_labels_in_any_order_far_from_zero_or_a_single_one():
     assert proof.lower == pytest.approx(certify(sorted_).lower, rel=1e-13)
 
 
-@pytest.mark.parametrize(
-    ("labels", "prior", "epsilon", "message"),
-    [
-        ([0, 1], [0.5, 0.5], 0.0, "above 0"),
-        ([0, 1], [0.5, 0.4], 1.0, "sums to 0.9"),
-        ([0, 1, 2], [0.5, 0.5], 1.0, "one per label"),
-        ([0, 0, 2], [0.5, 0.5, 0.0], 1.0, "repeats"),
-        ([0, math.nan], [0.5, 0.5], 1.0, "NaN"),
-        ([0, 1e149], [0.5, 0.5], 1e-6, "outputs reach beyond"),
-        ([0, 1], [0.5, 0.5], 1e-200, "outputs reach beyond|overflow in floats"),
-    ],
+@by_case(
+    "labels, prior, epsilon, message",
+    ([0, 1], [0.5, 0.5], 0.0, "above 0"),
+    ([0, 1], [0.5, 0.4], 1.0, "sums to 0.9"),
+    ([0, 1, 2], [0.5, 0.5], 1.0, "one per label"),
+    ([0, 0, 2], [0.5, 0.5, 0.0], 1.0, "repeats"),
+    ([0, math.nan], [0.5, 0.5], 1.0, "NaN"),
+    ([0, 1e149], [0.5, 0.5], 1e-6, "outputs reach beyond"),
+    ([0, 1], [0.5, 0.5], 1e-200, "outputs reach beyond|overflow in floats"),
 )
 def test_bad_input_is_refused_in_words(labels, prior, epsilon, message):
-    with pytest.raises(InvalidInput, match=message):
-        gap_response(labels, prior, epsilon)
+    assert_error(message, gap_response, labels, prior, epsilon)
 
 
 @given(cases(budgets=st.floats(0.1, 2.0), min_size=3))

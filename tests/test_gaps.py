@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from test_bounds import random_problem
 
 import optrand
@@ -143,8 +144,7 @@ def test_an_estimate_alone_decides_nothing(monkeypatch):
     worse = replace(solution, dual=far)
     monkeypatch.setattr("optrand.solvers._gaps.estimated_bound", lambda *_: solution.value)
     assert estimated_gap(worse) <= PROVEN
-    with pytest.raises(NotCertified, match="the verified gap"):
-        exact_mechanism(worse)
+    assert_error("the verified gap", exact_mechanism, worse, error=NotCertified)
     monkeypatch.setattr("optrand.solvers._gaps.estimated_bound", lambda *_: 2 * solution.value)
     assert decide_gap(worse) == tabulate(worse).certificate.gap
 

@@ -1,15 +1,14 @@
 """Squared loss on a grid by the interior point alone, against column generation, and the fallback behind it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 
 from optrand import Problem, certify, feasible_output_set, losses, unbiased_range
-from optrand.errors import InvalidInput, SolverFailed
+from optrand.errors import SolverFailed
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._problem import regression
 from optrand.programs import Highs
@@ -37,15 +36,13 @@ def posed(k: int, n: int, epsilon: float, penalty: float = math.inf, *, even: bo
 
 @pytest.mark.parametrize("even", [True, False])
 @pytest.mark.parametrize("penalty", [math.inf, 1.5])
-@pytest.mark.parametrize(
-    ("k", "n", "epsilon"),
-    [
-        (2, 9, 0.3),
-        (7, 40, 2.0),
-        (12, 5_000, 1.0),
-        (20, 120, 1.0),
-        pytest.param(40, 300, 1.0, marks=pytest.mark.nightly),
-    ],
+@by_case(
+    "k, n, epsilon",
+    (2, 9, 0.3),
+    (7, 40, 2.0),
+    (12, 5_000, 1.0),
+    (20, 120, 1.0),
+    pytest.param(40, 300, 1.0, marks=pytest.mark.nightly),
 )
 def test_the_interior_point_alone_proves_its_answer(k: int, n: int, epsilon: float, penalty: float, even: bool) -> None:
     problem = posed(k, n, epsilon, penalty, even=even)
@@ -59,9 +56,7 @@ def test_the_interior_point_alone_proves_its_answer(k: int, n: int, epsilon: flo
         assert proof.upper >= certify(tabulate(other)).lower
 
 
-@pytest.mark.parametrize(
-    ("k", "n", "penalty", "even"), [(8, 20, 0.5, True), (12, 20, 0.5, False), (20, 50, 0.05, True)]
-)
+@by_case("k, n, penalty, even", (8, 20, 0.5, True), (12, 20, 0.5, False), (20, 50, 0.05, True))
 def test_multipliers_at_a_price_of_bias_are_repaired_at_the_values_of_the_grid(
     k: int, n: int, penalty: float, even: bool
 ) -> None:
@@ -93,8 +88,7 @@ def test_columns_answer_if_the_interior_point_does_not(monkeypatch: pytest.Monke
     solution = GridDual()(problem)
     assert solution.stats.solver == repr(ColumnGeneration())
     assert decide_gap(solution) <= 1e-9
-    with pytest.raises(SolverFailed, match="no randomizer"):
-        ALONE(problem)
+    assert_error("no randomizer", ALONE, problem, error=SolverFailed)
 
 
 def test_columns_are_united_each_once_and_in_order() -> None:
@@ -108,26 +102,17 @@ def test_columns_are_united_each_once_and_in_order() -> None:
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 def test_other_problems_are_refused(penalty: float) -> None:
     one = regression([0.0], [1.0], 1.0, bias_penalty=penalty, outputs=[0.0, 1.0])
-    with pytest.raises(InvalidInput, match="GridDual"):
-        ALONE(one)
+    assert_error("GridDual", ALONE, one)
     assert not ALONE.accepts(regression([0.0, 1.0], [0.5, 0.5], 1.0, outputs=[0.0, 1.0]))
 
 
-@pytest.mark.parametrize(
-    ("loss", "epsilon", "seed"),
-    [(losses.poisson_log, 5.0, 5), (losses.absolute, 5.0, 13), (losses.absolute, 5.0, 22)],
-)
+@by_case("loss, epsilon, seed", (losses.poisson_log, 5.0, 5), (losses.absolute, 5.0, 13), (losses.absolute, 5.0, 22))
 def test_columns_in_use_bound_the_multipliers_that_prove_them(loss: losses.Loss, epsilon: float, seed: int) -> None:
     """At a price of bias, the multipliers of a master do not prove these answers, although they are optimal."""
     rng = np.random.default_rng(seed)
     prior = rng.choice([1.0, 1.0, 1e-5, 1e-8], 6)
     problem = regression(
-        np.arange(1.0, 7.0),
-        prior / prior.sum(),
-        epsilon,
-        loss=loss,
-        bias_penalty=0.3,
-        outputs=np.linspace(0.5, 7.0, 9),
+        np.arange(1.0, 7.0), prior / prior.sum(), epsilon, loss=loss, bias_penalty=0.3, outputs=np.linspace(0.5, 7.0, 9)
     )
     certify(tabulate(ColumnGeneration()(problem))).require(gap=1e-9)
 

@@ -1,19 +1,18 @@
 """The grid of [B23] Algorithm 2: its formula, and Proposition 7 in exact arithmetic."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.closed_forms import debiased_rr
-from optrand.errors import Infeasible, InvalidInput
+from optrand.errors import Infeasible
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._meshes import feasible_output_set
 from optrand.model._problem import Grid, unbiased_regression
@@ -71,8 +70,7 @@ def test_a_problem_takes_the_grid_and_would_not_take_a_shorter_one(labels: Seque
     assert Mechanism(problem, ends).certificate.findings == ()
     if len(labels) == 2:
         shorter = grid.values - 1e-3 * np.array([-1, 1]) * (grid.high - problem.labels[-1])
-        with pytest.raises(Infeasible):
-            unbiased_regression(labels, prior, epsilon, outputs=Grid(shorter))
+        assert_error(None, unbiased_regression, labels, prior, epsilon, outputs=Grid(shorter), error=Infeasible)
 
 
 @given(st.lists(st.integers(-50, 50), min_size=2, max_size=30, unique=True), st.floats(0.01, 20))
@@ -86,22 +84,19 @@ def test_one_label_is_its_own_grid() -> None:
     assert feasible_output_set([3.5], 1.0, 7) == Grid([3.5])  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("labels", "epsilon", "n", "message"),
-    [
-        ([], 1.0, 4, "labels is empty"),
-        ([0, 0], 1.0, 4, "repeats"),
-        ([0, math.nan], 1.0, 4, "NaN"),
-        ([0, math.inf], 1.0, 4, "infinite"),
-        ([0, 1], 0.0, 4, "epsilon"),
-        ([0, 1], math.inf, 4, "epsilon"),
-        ([0, 1], True, 4, "epsilon"),
-        ([-1e308, 1e308], 1.0, 4, "overflows"),
-        ([0, 1e305], 1e-9, 4, "overflows"),
-        ([1.0, 1.0 + 2**-50], 1.0, 100, "choose fewer"),
-        *(([0, 1], 1.0, n, "n is") for n in (1, 0, -3, 2.0, True, "3", math.nan)),
-    ],
+@by_case(
+    "labels, epsilon, n, message",
+    ([], 1.0, 4, "labels is empty"),
+    ([0, 0], 1.0, 4, "repeats"),
+    ([0, math.nan], 1.0, 4, "NaN"),
+    ([0, math.inf], 1.0, 4, "infinite"),
+    ([0, 1], 0.0, 4, "epsilon"),
+    ([0, 1], math.inf, 4, "epsilon"),
+    ([0, 1], True, 4, "epsilon"),
+    ([-1e308, 1e308], 1.0, 4, "overflows"),
+    ([0, 1e305], 1e-9, 4, "overflows"),
+    ([1.0, 1.0 + 2**-50], 1.0, 100, "choose fewer"),
+    *(([0, 1], 1.0, n, "n is") for n in (1, 0, -3, 2.0, True, "3", math.nan)),
 )
 def test_arguments_without_meaning_are_refused(labels: list[float], epsilon: float, n: object, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        feasible_output_set(labels, epsilon, n)  # type: ignore[arg-type]
+    assert_error(message, feasible_output_set, labels, epsilon, n)

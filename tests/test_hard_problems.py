@@ -1,7 +1,5 @@
 """Problems that once broke a solver or a certificate: solved and proven, or refused, and never claimed falsely."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

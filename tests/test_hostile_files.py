@@ -12,10 +12,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from tables import circulant, layered_arcs, resealed, response
 
 from optrand import checker, losses
-from optrand.errors import InvalidFile, InvalidInput
+from optrand.errors import InvalidFile
 from optrand.losses import Tabulated
 from optrand.model._problem import Dual, Interval, classification, regression, unbiased_regression
 from optrand.programs._mechanism import load
@@ -237,5 +238,4 @@ def test_a_megabyte_of_anything_is_read_or_refused_soon(tmp_path):
 
 
 def test_a_prior_beyond_floats_is_refused_in_words():
-    with pytest.raises(InvalidInput, match="divide it by its largest entry, then by its sum"):
-        regression([0, 1, 2], [1e308] * 3, 1.0)
+    assert_error("divide it by its largest entry, then by its sum", regression, [0, 1, 2], [1e308] * 3, 1.0)

@@ -1,7 +1,5 @@
 """Releases that are killed, raced, stopped by a signal, out of disk, or whose input changes meanwhile."""
 
-from __future__ import annotations
-
 import errno
 import os
 import random
@@ -17,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from asserting import assert_error
 
 from optrand.accounting import Ledger, State
 from optrand.errors import AlreadySpent, InputChanged, Interrupted, InvalidInput, SpentNote
@@ -200,11 +199,9 @@ def test_an_input_that_changes_between_the_passes_is_not_released() -> None:
             ids[[0, 1]] = ids[[1, 0]]
             pq.write_table(table.set_column(0, "id", pa.array(ids)), "in.parquet")
 
-    with pytest.raises(InputChanged, match="changed while it was read"):
-        release(listener=Listener(stage=change))
+    assert_error("changed while it was read", release, listener=Listener(stage=change), error=InputChanged)
     assert not list(Path().glob("out*"))
-    with pytest.raises(InputChanged, match="began with other labels or ids"):
-        release()
+    assert_error("began with other labels or ids", release, error=InputChanged)
 
 
 def test_what_is_under_way_or_was_left_is_not_overwritten() -> None:
@@ -215,11 +212,9 @@ def test_what_is_under_way_or_was_left_is_not_overwritten() -> None:
     Path(".out.csv.release", "table").write_text("what a killed run has left")
     release()
     Path("out.csv").unlink()
-    with pytest.raises(InvalidInput, match="left over from another release"):
-        release(again=True, budget=None)
+    assert_error("left over from another release", release, again=True, budget=None)
     Path(".link.csv.release").symlink_to(".")
-    with pytest.raises(InvalidInput, match="is a symbolic link"):
-        release("link.csv")
+    assert_error("is a symbolic link", release, "link.csv")
     assert len(Ledger("ledger.sqlite").entries()) == 1
 
 
@@ -230,10 +225,8 @@ def test_a_release_that_was_published_is_completed_for_its_own_dataset_alone(mon
 
     with monkeypatch.context() as broken:
         broken.setattr(Ledger, "complete", publish_and_stop)
-        with pytest.raises(OSError, match="stopped"):
-            release()
-    with pytest.raises(InvalidInput, match="exists"):
-        release(dataset="e")
+        assert_error("stopped", release, error=OSError)
+    assert_error("exists", release, dataset="e")
     assert load_release("out.csv.release.json") == release()
     assert [(entry.dataset, entry.status) for entry in Ledger("ledger.sqlite").entries()] == [("d", "complete")]
 

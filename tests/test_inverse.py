@@ -1,12 +1,11 @@
 """The smallest epsilon for a loss: a bracket whose two ends are proven, for every kind of problem."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 
 import optrand.studies._unknowns
 from optrand import Dual, certify, classification, losses, lower_bound, regression, solve, unbiased_regression
@@ -82,8 +81,7 @@ def test_where_outputs_and_not_the_loss_are_what_is_short_there_is_no_dual():
     assert bracket.excluded is None
     assert bracket.low < math.log(3) <= bracket.high
     assert bracket.high - bracket.low <= TOLERANCE
-    with pytest.raises(Infeasible):
-        replace(problem, epsilon=bracket.low)
+    assert_error(None, replace, problem, epsilon=bracket.low, error=Infeasible)
 
 
 def test_the_search_begins_anywhere():
@@ -103,50 +101,30 @@ def bracket():
 
 
 def test_a_bracket_verifies_what_it_is_given(bracket):
-    again = EpsilonBracket(bracket.loss, bracket.low, bracket.mechanism, bracket.excluded)
-    assert again.high == bracket.mechanism.epsilon
+    given, low, good = bracket.mechanism, bracket.low, bracket.excluded
+    assert EpsilonBracket(bracket.loss, low, given, good).high == given.epsilon
+    weak, bare = replace(good, dual=Dual(np.zeros(2), np.zeros(2))), replace(good, dual=None)
+    other = solve(unbiased_regression([0, 9], [0.5, 0.5], low))
+    assert_error(r"does not reach a loss of 0\.2$", EpsilonBracket, 0.2, low, given, good, error=NotCertified)
+    for at, excluded in ((low, weak), (low, bare), (low, None), (low + 1e-3, good), (low, other)):
+        nothing = r"nothing proves that a loss of 0\.3 is out of reach"
+        assert_error(nothing, EpsilonBracket, 0.3, at, given, excluded, error=NotCertified)
 
 
-def test_a_mechanism_that_misses_the_loss_is_no_end(bracket):
-    with pytest.raises(NotCertified, match=r"does not reach a loss of 0\.2$"):
-        EpsilonBracket(0.2, bracket.low, bracket.mechanism, bracket.excluded)
-
-
-def test_a_dual_that_excludes_nothing_is_no_end(bracket):
-    weak = replace(bracket.excluded, dual=Dual(np.zeros(2), np.zeros(2)))
-    for excluded in (weak, replace(bracket.excluded, dual=None), None):
-        with pytest.raises(NotCertified, match=r"nothing proves that a loss of 0\.3 is out of reach"):
-            EpsilonBracket(0.3, bracket.low, bracket.mechanism, excluded)
-
-
-def test_a_proof_at_another_epsilon_is_no_end(bracket):
-    with pytest.raises(NotCertified, match="nothing proves"):
-        EpsilonBracket(0.3, bracket.low + 1e-3, bracket.mechanism, bracket.excluded)
-
-
-def test_the_proof_of_another_problem_is_no_end(bracket):
-    other = solve(unbiased_regression([0, 9], [0.5, 0.5], bracket.low))
-    with pytest.raises(NotCertified, match="nothing proves"):
-        EpsilonBracket(0.3, bracket.low, bracket.mechanism, other)
-
-
-@pytest.mark.parametrize(
-    ("problem", "loss"),
-    [
-        (CASES["line"][0], -1.0),
-        (CASES["absolute"][0], -1e-9),
-        (CASES["classification"][0], -0.1),
-        # Without bias 0.5 is 0 or 1, each with probability 1/2: a variance of 1/4.
-        (unbiased_regression([0, 0.5, 1], PRIOR, 1.0, outputs=np.arange(-9, 11)), 0.999 * PRIOR[1] / 8),
-        # With bias it is either: a squared error of 1/4, half of which counts.
-        (regression([0, 0.5, 1], PRIOR, 1.0, outputs=[0, 1]), 0.999 * PRIOR[1] / 8),
-        (regression([0, 0.5, 3], PRIOR, 1.0, outputs=Interval(0, 1)), 0.999 * PRIOR[2] * 2),
-    ],
+@by_case(
+    "problem, loss",
+    (CASES["line"][0], -1.0),
+    (CASES["absolute"][0], -1e-9),
+    (CASES["classification"][0], -0.1),
+    # Without bias 0.5 is 0 or 1, each with probability 1/2: a variance of 1/4.
+    (unbiased_regression([0, 0.5, 1], PRIOR, 1.0, outputs=np.arange(-9, 11)), 0.999 * PRIOR[1] / 8),
+    # With bias it is either: a squared error of 1/4, half of which counts.
+    (regression([0, 0.5, 1], PRIOR, 1.0, outputs=[0, 1]), 0.999 * PRIOR[1] / 8),
+    (regression([0, 0.5, 3], PRIOR, 1.0, outputs=Interval(0, 1)), 0.999 * PRIOR[2] * 2),
     ids=["squared", "absolute", "classification", "unbiased grid", "grid", "interval"],
 )
 def test_a_loss_below_what_no_privacy_costs_is_out_of_reach(problem, loss):
-    with pytest.raises(Infeasible, match=f"out of reach at epsilon {LARGEST:g}"):
-        smallest_epsilon(problem, loss=loss)
+    assert_error(f"out of reach at epsilon {LARGEST:g}", smallest_epsilon, problem, loss=loss, error=Infeasible)
 
 
 def test_a_loss_beyond_the_range_of_the_search_is_refused():
@@ -159,26 +137,22 @@ def test_a_loss_beyond_the_range_of_the_search_is_refused():
 
 
 def test_one_label_is_free():
-    with pytest.raises(InvalidInput, match="is reached at epsilon 1e-06"):
-        smallest_epsilon(unbiased_regression([3], [1.0], 1.0), loss=0.0)
+    assert_error("is reached at epsilon 1e-06", smallest_epsilon, unbiased_regression([3], [1.0], 1.0), loss=0.0)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"loss": math.nan}, "loss is nan"),
-        ({"loss": math.inf}, "loss is inf"),
-        ({"loss": "1"}, "loss is of type str"),
-        ({"loss": True}, "loss is of type bool"),
-        ({"loss": 1.0, "tolerance": 0.0}, "tolerance is 0.0, expected at least 1e-12"),
-        ({"loss": 1.0, "tolerance": -1e-6}, "expected at least 1e-12"),
-        ({"loss": 1.0, "tolerance": math.nan}, "tolerance is nan"),
-    ],
+@by_case(
+    "options, message",
+    ({"loss": math.nan}, "loss is nan"),
+    ({"loss": math.inf}, "loss is inf"),
+    ({"loss": "1"}, "loss is of type str"),
+    ({"loss": True}, "loss is of type bool"),
+    ({"loss": 1.0, "tolerance": 0.0}, "tolerance is 0.0, expected at least 1e-12"),
+    ({"loss": 1.0, "tolerance": -1e-6}, "expected at least 1e-12"),
+    ({"loss": 1.0, "tolerance": math.nan}, "tolerance is nan"),
     ids=str,
 )
 def test_arguments_without_meaning_are_refused(options, message):
-    with pytest.raises(InvalidInput, match=message):
-        smallest_epsilon(two_labels(), **options)
+    assert_error(message, smallest_epsilon, two_labels(), **options)
 
 
 def failing_between(low, high):
@@ -215,13 +189,10 @@ def test_beyond_what_can_be_told_the_answer_is_looked_for_on_this_side(monkeypat
 def test_mechanisms_alone_do_not_exclude_anything(monkeypatch):
     """Answers without multipliers reach losses, but nothing is ever out of reach."""
     monkeypatch.setattr(optrand.studies._unknowns, "solve", lambda problem: replace(solve(problem), dual=None))
-    with pytest.raises(NotCertified, match="neither reach the loss nor prove"):
-        smallest_epsilon(two_labels(), loss=0.3)
+    assert_error("neither reach the loss nor prove", smallest_epsilon, two_labels(), loss=0.3, error=NotCertified)
 
 
 @pytest.mark.parametrize("wrong", [None, [0.5, 0.5], "p"])
 def test_no_problem_is_refused_in_words(wrong):
-    with pytest.raises(InvalidInput, match=r"^problem is of type \w+, expected one of optrand.regression"):
-        smallest_epsilon(wrong, loss=1.0)
-    with pytest.raises(InvalidInput, match=r"^problem is of type \w+, expected one of optrand.regression"):
-        adaptive_outputs(wrong, n=3)
+    assert_error(r"^problem is of type \w+, expected one of optrand.regression", smallest_epsilon, wrong, loss=1.0)
+    assert_error(r"^problem is of type \w+, expected one of optrand.regression", adaptive_outputs, wrong, n=3)

@@ -1,7 +1,5 @@
 """Draws that belong to records: known answers of the ciphers, exact distributions, no words that two records share."""
 
-from __future__ import annotations
-
 import hmac
 import os
 import pickle
@@ -13,6 +11,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 from words import GivenWords, SpelledIds, numbered
@@ -42,8 +41,6 @@ each_sampler = pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: 
 
 
 # -------------------------------------------------------------------------------------------------------- known answers
-
-
 def reference_subkey(master, *fields):
     """RFC 5869 in the standard library: extract without salt, one block of expand."""
     encoded = [b"optrand keyed 1", *(field.encode() for field in fields)]
@@ -82,8 +79,6 @@ def test_what_a_key_draws_never_changes():
 
 
 # -------------------------------------------------------------------------------------------------------------- subkeys
-
-
 FIELDS = st.lists(st.text("a1,:/\0 \u00e9\U0001f600", max_size=4), min_size=6, max_size=6)
 
 
@@ -99,18 +94,14 @@ def test_fields_cannot_run_into_one_another(one, other):
 @pytest.mark.parametrize("key", [b"", bytes(31), bytes(33), bytearray(32), "0" * 32, None])
 def test_keys_are_32_bytes(key):
     for use in (RecordStreams, KeyedEntropy, lambda key: subkey(key, **NAMES)):
-        with pytest.raises(InvalidInput, match="the key is"):
-            use(key)
+        assert_error("the key is", use, key)
 
 
 def test_names_are_unicode():
-    with pytest.raises(InvalidInput, match="not valid Unicode"):
-        subkey(bytes(32), **{**NAMES, "dataset": "\ud800"})
+    assert_error("not valid Unicode", subkey, bytes(32), **{**NAMES, "dataset": "\ud800"})
 
 
 # ------------------------------------------------------------------------------- one record, one draw, in every batch
-
-
 def labels_and_ids(count):
     values = np.random.default_rng(3).integers(0, 5, count)
     ids = np.random.default_rng(4).integers(0, 2**64, (count, 2), dtype=np.uint64)
@@ -132,8 +123,6 @@ def test_order_batches_and_partitions_make_no_difference(sampler):
 
 
 # ---------------------------------------------------------------------------------------------- privacy needs the ids
-
-
 def test_two_labels_of_one_id_are_not_private():
     """An event that has a chance for one table alone. With distinct ids its chances have a ratio of at most 3."""
     sampler = Sampler(Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]]))
@@ -189,8 +178,6 @@ def test_a_stream_begins_anew_and_requests_follow_each_other():
 
 
 # --------------------------------------------------------------------------------------------------- threads and forks
-
-
 def test_64_threads_share_no_word():
     source = KeyedEntropy(bytes(32))
     with ThreadPoolExecutor(64) as pool:
@@ -231,40 +218,32 @@ def test_64_forked_workers_share_no_word_and_carry_no_counter():
 def test_no_key_is_pickled_or_printed():
     key = os.urandom(32)
     for holder in (RecordStreams(key), KeyedEntropy(key)):
-        with pytest.raises(InvalidInput, match="not copied or pickled"):
-            pickle.dumps(holder)
+        assert_error("not copied or pickled", pickle.dumps, holder)
         assert "private=False" in repr(holder)
         assert key.hex() not in repr(holder)
     assert RecordStreams(key, private=True).substream(numbered(1)[0]).private
 
 
 # ------------------------------------------------------------------------------------------------------------ bad input
-
-
-@pytest.mark.parametrize(
+@by_case(
     "ids",
-    [
-        [[1, 0]],
-        np.zeros((2, 2)),
-        np.zeros((2, 2), dtype=np.int64),
-        np.zeros(2, dtype=np.uint64),
-        np.zeros((2, 3), dtype=np.uint64),
-        np.ma.masked_array(np.zeros((2, 2), dtype=np.uint64), mask=[[True, False], [False, False]]),
-    ],
+    [[1, 0]],
+    np.zeros((2, 2)),
+    np.zeros((2, 2), dtype=np.int64),
+    np.zeros(2, dtype=np.uint64),
+    np.zeros((2, 3), dtype=np.uint64),
+    np.ma.masked_array(np.zeros((2, 2), dtype=np.uint64), mask=[[True, False], [False, False]]),
 )
 def test_ids_of_another_form_are_refused(ids):
-    with pytest.raises(InvalidInput, match="ids of records"):
-        check_ids(ids)
+    assert_error("ids of records", check_ids, ids)
 
 
 @each_sampler
 def test_there_are_as_many_ids_as_labels(sampler):
     streams = RecordStreams(bytes(32))
     for values, count in (([0, 1], 3), ([[0], [1]], 2), (0, 1)):
-        with pytest.raises(InvalidInput, match="an id for each record"):
-            sampler.sample_records(values, numbered(count), streams)
-    with pytest.raises(InvalidInput):
-        sampler.sample_records([np.nan, 0], numbered(2), streams)
+        assert_error("an id for each record", sampler.sample_records, values, numbered(count), streams)
+    assert_error(None, sampler.sample_records, [np.nan, 0], numbered(2), streams)
     assert sampler.sample_records([], numbered(0), streams).shape == (0,)
 
 

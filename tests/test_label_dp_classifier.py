@@ -1,7 +1,5 @@
 """The classifier on private labels: its models, its refusals before the draw, and scikit-learn's rules."""
 
-from __future__ import annotations
-
 import gc
 import pickle
 from fractions import Fraction
@@ -9,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from asserting import assert_error, by_case
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_blobs
@@ -159,50 +158,46 @@ def gap(row: int, kind=np.asarray):
     return lambda X: kind(np.where((np.arange(len(X)) == row)[:, np.newaxis], np.nan, X))
 
 
-@pytest.mark.parametrize(
-    ("made", "features", "match"),
-    [
-        (model(estimator=KNeighborsClassifier()), None, "takes no sample_weight"),
-        (model(estimator=Perceptron()), None, "no predict_proba"),
-        (model(estimator=object()), None, "no fit"),
-        (model(DomainPrior(3), estimator=Own()), None, "no fit"),
-        (model(Stages(2, domain_prior=DomainPrior(3, smallest=5)), estimator=Own()), None, "no fit"),
-        (model(target="debiased", estimator=NoNegative()), None, "negative weights"),
-        (model(Bits(), "labels"), None, "releases vectors"),
-        (model(Alibi(), "bits"), None, "need bits"),
-        (model(Alibi(steps=None)), None, "allow_inexact"),
-        (model(target="best"), None, "expected one of"),
-        (model(target=3), None, "expected a name"),
-        (model(epsilon=0.0), None, "epsilon"),
-        (model(Stages(3, split=(0.99, 0.005, 0.005))), None, "would have none"),
-        (model(DomainPrior(smallest=100)), None, "fewer than smallest"),
-        (model(Clusters(smallest=100)), None, "fewer than smallest"),
-        (model(DomainPrior(lambda _: [0] * 59)), None, "expected one per row"),
-        (model(Clusters(lambda _: [0] * 61, 0.1)), None, "expected one per row"),
-        (model(NearestNeighbour(100)), None, "neighbours"),
-        (model(Peers()), None, "2 classes, not of 3"),
-        (model().set_params(random_state="0"), None, "random_state"),
-        (model(epsilon=None), None, "epsilon is None"),
-        (model(epsilon=2.5), None, "over the budget"),
-        (model(), gap(7), "contains NaN"),
-        (model(NearestNeighbour(5)), gap(7), "NaN"),
-        *((model(), gap(1050, kind), "NaN") for kind in (np.asarray, np.ndarray.tolist, csr_array, pd.DataFrame)),
-    ],
+@by_case(
+    "made, features, match",
+    (model(estimator=KNeighborsClassifier()), None, "takes no sample_weight"),
+    (model(estimator=Perceptron()), None, "no predict_proba"),
+    (model(estimator=object()), None, "no fit"),
+    (model(DomainPrior(3), estimator=Own()), None, "no fit"),
+    (model(Stages(2, domain_prior=DomainPrior(3, smallest=5)), estimator=Own()), None, "no fit"),
+    (model(target="debiased", estimator=NoNegative()), None, "negative weights"),
+    (model(Bits(), "labels"), None, "releases vectors"),
+    (model(Alibi(), "bits"), None, "need bits"),
+    (model(Alibi(steps=None)), None, "allow_inexact"),
+    (model(target="best"), None, "expected one of"),
+    (model(target=3), None, "expected a name"),
+    (model(epsilon=0.0), None, "epsilon"),
+    (model(Stages(3, split=(0.99, 0.005, 0.005))), None, "would have none"),
+    (model(DomainPrior(smallest=100)), None, "fewer than smallest"),
+    (model(Clusters(smallest=100)), None, "fewer than smallest"),
+    (model(DomainPrior(lambda _: [0] * 59)), None, "expected one per row"),
+    (model(Clusters(lambda _: [0] * 61, 0.1)), None, "expected one per row"),
+    (model(NearestNeighbour(100)), None, "neighbours"),
+    (model(Peers()), None, "2 classes, not of 3"),
+    (model().set_params(random_state="0"), None, "random_state"),
+    (model(epsilon=None), None, "epsilon is None"),
+    (model(epsilon=2.5), None, "over the budget"),
+    (model(), gap(7), "contains NaN"),
+    (model(NearestNeighbour(5)), gap(7), "NaN"),
+    *((model(), gap(1050, kind), "NaN") for kind in (np.asarray, np.ndarray.tolist, csr_array, pd.DataFrame)),
 )
 def test_what_cannot_work_is_refused_before_anything_is_drawn(made, features, match) -> None:
     # Only the gaps are looked for beyond the thousand rows that an estimator is tried on.
     X, y = blobs(60 if features is None else 1100)
     labels = holder(y)
-    with pytest.raises((OverBudget, ValueError), match=match):
-        made.fit(X if features is None else features(X), labels)
+    assert_error(match, made.fit, X if features is None else features(X), labels, error=(OverBudget, ValueError))
     assert labels.spent.epsilon == 0
 
 
 def test_rows_and_labels_must_agree() -> None:
     X, y = blobs(40)
     for labels, message in ((holder(y)[:39], "samples"), (None, "is None")):
-        with pytest.raises(InvalidInput, match=message):
-            model().fit(X, labels)
+        assert_error(message, model().fit, X, labels)
 
 
 @pytest.mark.parametrize("kind", [list, np.array, pd.Series])
@@ -248,8 +243,7 @@ def test_what_only_one_estimator_minds_another_takes() -> None:
 def test_a_plan_of_the_other_estimator_is_refused_before_it_is_paid_for(plan) -> None:
     X, y = blobs()
     labels = holder(y)
-    with pytest.raises(InvalidInput, match=r"Stages\(2\)$"):
-        model(plan).fit(X, labels)
+    assert_error(r"Stages\(2\)$", model(plan).fit, X, labels)
     assert labels.spent == Spent()
 
 
@@ -280,8 +274,7 @@ def test_records_without_meaning() -> None:
         lambda: Likelihood(rounds=0),
         lambda: Likelihood(smallest=0.7),
     ):
-        with pytest.raises(InvalidInput):
-            record()
+        assert_error(None, record)
 
 
 def test_a_fitted_estimator_holds_no_reference_to_the_labels() -> None:
@@ -457,14 +450,12 @@ def test_a_model_that_fails_keeps_the_releases_that_were_paid_for() -> None:
     X, y = blobs(60)
     labels, Failing.fits = holder(y), 0
     made = model(estimator=Failing())
-    with pytest.raises(RuntimeError, match="no convergence"):
-        made.fit(X, labels)
+    assert_error("no convergence", made.fit, X, labels, error=RuntimeError)
     assert labels.spent.epsilon == 2
     (release,) = made.releases_
     assert len(release) == 60
     assert made.spent_ == labels.spent
-    with pytest.raises(NotFittedError):
-        made.predict(X)
+    assert_error(None, made.predict, X, error=NotFittedError)
 
 
 def test_many_classes_keep_every_label_that_is_nearly_as_likely_as_the_best() -> None:

@@ -5,8 +5,6 @@ earlier outputs, so it is run once for every transcript, on a holder that plays 
 probability of it under every table of labels.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re

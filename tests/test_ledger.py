@@ -1,7 +1,5 @@
 """The ledger: charged before anything is drawn, exactly, once, and never refunded."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3
@@ -16,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from asserting import assert_error
+from commands import invoke
 
 import optrand
 from optrand.accounting import Charge, Ledger, Spent, State, default_path
 from optrand.accounting._ledger import check_name
-from optrand.cli import app
-from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput, MissingExtra, OverBudget
+from optrand.errors import AlreadySpent, InputChanged, InvalidFile, MissingExtra, OverBudget
 
 
 def charge(dataset: str = "census", column: str = "weeks", epsilon: Any = 1, **changed: str) -> Charge:
@@ -78,8 +76,7 @@ def test_a_second_release_is_refused_and_says_what_was_spent(ledger: Ledger) -> 
         ledger.begin([charge()])
     assert told.value.spent == Spent(1)
     for other in (charge(question="r"), charge(input="j"), charge(output="elsewhere.csv")):
-        with pytest.raises(AlreadySpent):
-            ledger.begin([other])
+        assert_error(None, ledger.begin, [other], error=AlreadySpent)
     assert ledger.spent("census", "weeks") == Spent(1)
     assert len(ledger.entries()) == 1
 
@@ -88,8 +85,7 @@ def test_another_release_is_not_advised_if_it_would_exceed_the_budget(ledger: Le
     finish(ledger, charge())
     with pytest.raises(AlreadySpent, match=r"to epsilon 2, and would exceed the budget of epsilon 1 of the dataset$"):
         ledger.begin([charge()], budget=1)
-    with pytest.raises(AlreadySpent, match="again=True"):
-        ledger.begin([charge()], budget=2)
+    assert_error("again=True", ledger.begin, [charge()], budget=2, error=AlreadySpent)
 
 
 def test_a_budget_that_is_no_number_is_refused_by_its_name(ledger: Ledger) -> None:
@@ -97,8 +93,7 @@ def test_a_budget_that_is_no_number_is_refused_by_its_name(ledger: Ledger) -> No
         lambda: ledger.begin([charge()], budget="5"),  # type: ignore[arg-type]
         lambda: optrand.randomize([0, 1], 1.0, labels=[0, 1], dataset="d", ledger=ledger, budget="5"),
     ):
-        with pytest.raises(InvalidInput, match=r"^budget is of type str, expected a Fraction or a float"):
-            call()
+        assert_error(r"^budget is of type str, expected a Fraction or a float", call)
 
 
 def failing(statement: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,11 +152,9 @@ def test_a_budget_caps_exactly_over_all_columns(ledger: Ledger) -> None:
 
 def test_columns_are_charged_together_or_not_at_all(ledger: Ledger) -> None:
     both = [charge(column=name, epsilon=Fraction(6, 10)) for name in "ab"]
-    with pytest.raises(OverBudget, match=r"costs epsilon 1\.2"):
-        ledger.begin(both, budget=Spent(1))
+    assert_error(r"costs epsilon 1\.2", ledger.begin, both, budget=Spent(1), error=OverBudget)
     finish(ledger, both[1])
-    with pytest.raises(AlreadySpent, match="column 'b'"):
-        ledger.begin(both)
+    assert_error("column 'b'", ledger.begin, both, error=AlreadySpent)
     assert ledger.spent("census") == Spent(0.6)
 
 
@@ -174,14 +167,12 @@ def test_the_same_request_goes_on_with_its_key_and_record_at_no_cost(ledger: Led
     # The second process draws with the entries of the first.
     assert ledger.draw(begun, "second record") == "first record"
     for other, error in ((charge(input="j"), InputChanged), (charge(question="r"), AlreadySpent)):
-        with pytest.raises(error):
-            ledger.begin([other])
+        assert_error(None, ledger.begin, [other], error=error)
     # Another release was requested, not this one.
     (second,) = ledger.begin([charge()], again=True)
     assert second.id != begun.id
     ledger.complete([again])
-    assert ledger.begin([charge()], again=True)[0].id == second.id
-    assert ledger.spent("census") == Spent(2)
+    assert (ledger.begin([charge()], again=True)[0].id, ledger.spent("census")) == (second.id, Spent(2))
 
 
 def test_a_complete_release_has_no_key_and_is_completed_once(ledger: Ledger, path: Path) -> None:
@@ -189,8 +180,7 @@ def test_a_complete_release_has_no_key_and_is_completed_once(ledger: Ledger, pat
     published = []
     ledger.complete([begun], lambda: published.append(1))
     for late in (lambda: ledger.complete([begun], lambda: published.append(2)), lambda: ledger.draw(begun, "record")):
-        with pytest.raises(AlreadySpent, match="another run"):
-            late()
+        assert_error("another run", late, error=AlreadySpent)
     assert published == [1]
     (entry,) = ledger.entries()
     assert (entry.state, entry.key, entry.open) == (State.COMPLETE, None, False)
@@ -202,8 +192,7 @@ def test_columns_are_complete_together_or_not_at_all(ledger: Ledger) -> None:
     begun = ledger.begin([charge(column=name) for name in "ab"])
     ledger.withdraw(begun[1].id)
     published = []
-    with pytest.raises(AlreadySpent, match="another run"):
-        ledger.complete(begun, lambda: published.append(1))
+    assert_error("another run", ledger.complete, begun, lambda: published.append(1), error=AlreadySpent)
     assert not published
     first, second = ledger.entries()
     assert (first.state, first.key, first.open) == (State.CHARGED, begun[0].key, True)
@@ -216,20 +205,17 @@ def test_a_publication_that_fails_leaves_the_release_to_go_on(ledger: Ledger) ->
     def fail() -> None:
         raise OSError("the disk is full")
 
-    with pytest.raises(OSError, match="the disk is full"):
-        ledger.complete([begun], fail)
+    assert_error("the disk is full", ledger.complete, [begun], fail, error=OSError)
     assert ledger.begin([charge()])[0].key == begun.key
 
 
 def test_nothing_is_refunded(ledger: Ledger) -> None:
     (begun,) = ledger.begin([charge()])
     ledger.withdraw(begun.id)
-    with pytest.raises(InvalidInput, match="no unfinished release"):
-        ledger.withdraw(begun.id)
+    assert_error("no unfinished release", ledger.withdraw, begun.id)
     assert ledger.entries()[0].status == "charged, withdrawn"
     assert ledger.spent("census", "weeks") == Spent(1)
-    with pytest.raises(AlreadySpent):
-        ledger.begin([charge()])
+    assert_error(None, ledger.begin, [charge()], error=AlreadySpent)
 
 
 def test_any_number_of_ledgers_share_a_folder(tmp_path: Path) -> None:
@@ -292,23 +278,20 @@ def test_the_database_of_another_program_and_a_damaged_one_are_refused(path: Pat
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE people (label INTEGER)")
     path.chmod(0o600)
-    with pytest.raises(InvalidFile, match="another program"):
-        Ledger(path)
+    assert_error("another program", Ledger, path, error=InvalidFile)
     path.unlink()
     finish(Ledger(path), charge())
     data = bytearray(path.read_bytes())
     data[4096:8192] = bytes(4096)
     path.write_bytes(data)
-    with pytest.raises(InvalidFile, match="damaged"):
-        Ledger(path).entries()
+    assert_error("damaged", Ledger(path).entries, error=InvalidFile)
 
 
 def test_a_ledger_that_is_removed_meanwhile_does_not_begin_anew(path: Path) -> None:
     ledger = Ledger(path)
     finish(ledger, charge())
     path.unlink()
-    with pytest.raises(OSError, match="cannot be used"):
-        ledger.begin([charge()])
+    assert_error("cannot be used", ledger.begin, [charge()], error=OSError)
     assert not path.exists()
 
 
@@ -316,12 +299,9 @@ def test_a_ledger_that_others_may_read_or_a_missing_folder_is_refused(path: Path
     Ledger(path)
     assert path.stat().st_mode & 0o777 == 0o600
     path.chmod(0o644)
-    with pytest.raises(InvalidFile, match="chmod 600"):
-        Ledger(path)
-    with pytest.raises(InvalidInput, match="is not a folder"):
-        Ledger(path.parent / "none" / "ledger.sqlite")
-    with pytest.raises(InvalidFile, match="is not a file"):
-        Ledger(path.parent)
+    assert_error("chmod 600", Ledger, path, error=InvalidFile)
+    assert_error("is not a folder", Ledger, path.parent / "none" / "ledger.sqlite")
+    assert_error("is not a file", Ledger, path.parent, error=InvalidFile)
 
 
 def test_the_default_is_in_the_folder_of_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,8 +316,7 @@ def test_the_default_is_in_the_folder_of_state(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("name", ["", " a", "a ", "a\nb", "a\x00", "\ud800", "x" * 201, 7, None])
 def test_names_are_short_and_printable(path: Path, name: Any) -> None:
     for call in (lambda: check_name(name, "the dataset"), lambda: Ledger(path).spent(name)):
-        with pytest.raises(InvalidInput):
-            call()
+        assert_error(None, call)
 
 
 def test_composed_and_decomposed_names_are_one() -> None:
@@ -347,8 +326,7 @@ def test_composed_and_decomposed_names_are_one() -> None:
 def test_names_that_differ_in_case_are_one(path: Path) -> None:
     options: dict[str, Any] = {"labels": [0, 1], "ledger": path}
     optrand.randomize([0, 1] * 50, 1.0, dataset="Census", **options)
-    with pytest.raises(AlreadySpent):
-        optrand.randomize([0, 1] * 50, 1.0, dataset="CENSUS", **options)
+    assert_error(None, optrand.randomize, [0, 1] * 50, 1.0, dataset="CENSUS", **options, error=AlreadySpent)
     assert Ledger(path).spent("Census") == Ledger(path).spent("CENSUS", "labels") == Spent(1)
     assert len(Ledger(path).entries("cEnsus")) == 1
     assert json.loads(invoked("--ledger", path, "--dataset", "census", "--json").stdout)["totals"] == [
@@ -356,10 +334,7 @@ def test_names_that_differ_in_case_are_one(path: Path) -> None:
     ]
 
 
-def invoked(*arguments: object, code: int = 0) -> Any:
-    result = CliRunner().invoke(app, ["ledger", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return result
+invoked = partial(invoke, "ledger", code=0)
 
 
 def test_the_command_lists_and_withdraws(ledger: Ledger, where: str | Path, tmp_path: Path) -> None:
@@ -389,7 +364,7 @@ def test_a_server_that_is_not_there_is_an_error_of_the_run() -> None:
     url = "postgresql://somebody:s%40cret@127.0.0.1:1/none"
     with pytest.raises(OSError, match=r"ledger 127.0.0.1/none cannot be used: .*port 1 failed: Connection refused$"):
         Ledger(url)
-    told = CliRunner().invoke(app, ["ledger", "--ledger", url])
+    told = invoke("ledger", "--ledger", url)
     assert (told.exit_code, "cret" in told.output) == (1, False)
 
 
@@ -406,21 +381,18 @@ def test_the_reason_of_a_server_is_said_without_the_password(monkeypatch: pytest
 
 def test_a_server_needs_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(MissingExtra, match=r"optrand\[server\]"):
-        Ledger("postgresql://localhost/none")
+    assert_error(r"optrand\[server\]", Ledger, "postgresql://localhost/none", error=MissingExtra)
 
 
 def test_a_release_is_charged_on_a_server_and_goes_on(where: str | Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"labels": [0, 1], "dataset": "census", "ledger": where}
     with monkeypatch.context() as patched:
         patched.setattr("optrand.release._batches.Sink.close", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            optrand.randomize([0, 1] * 50, 1.0, **options)
+        assert_error(None, optrand.randomize, [0, 1] * 50, 1.0, **options, error=ZeroDivisionError)
     (broken,) = Ledger(where).entries("census")
     assert (broken.state, broken.open) == (State.DRAWN, True)
     record = optrand.randomize([0, 1] * 50, 1.0, **options).record
     (entry,) = Ledger(where).entries()
     assert (entry.id, entry.state, entry.key) == (record.release, State.COMPLETE, None)
     assert broken.id == record.release
-    with pytest.raises(AlreadySpent):
-        optrand.randomize([0, 1] * 50, 1.0, **options)
+    assert_error(None, optrand.randomize, [0, 1] * 50, 1.0, **options, error=AlreadySpent)

@@ -1,7 +1,5 @@
 """Programs as objects: the papers' rows as printed, every notion of privacy, one certificate, exact tables."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
@@ -11,12 +9,12 @@ from fractions import Fraction
 import highspy
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from asserting import assert_error, by_case
+from commands import invoke
 
 import optrand
 from optrand import program_checker
 from optrand.base import _strict_json
-from optrand.cli import app
 from optrand.errors import Infeasible, InvalidFile, InvalidInput, NotCertified
 from optrand.model._table import Table
 from optrand.programs import (
@@ -183,8 +181,7 @@ def test_lp2_has_the_rows_that_are_printed():
     matrix, _, high = program.matrices()
     assert np.allclose(matrix.toarray(), np.full((3, 3), math.exp(-1)) + (1 - math.exp(-1)) * np.eye(3), rtol=1e-15)
     assert high.tolist() == [1, 1, 1]
-    with pytest.raises(InvalidInput, match="no table"):
-        solve_program(program)
+    assert_error("no table", solve_program, program)
 
 
 def test_algorithm1_has_the_rows_that_are_printed():
@@ -303,8 +300,7 @@ def test_rows_that_are_added_later_change_no_answer(tmp_path):
     assert load(tmp_path / "m.json").certify() == before[1]
     assert solve_program(program).value == pytest.approx(0.4, abs=1e-9)
     mechanism.program.add("cap", np.diag([0.5, 0.3, 0.2]), "<=", 0.4)
-    with pytest.raises(InvalidInput, match="rows were added to the program of a mechanism"):
-        mechanism.certify()
+    assert_error("rows were added to the program of a mechanism", mechanism.certify)
 
 
 def test_rows_without_coefficients_are_solved_and_proven():
@@ -357,16 +353,14 @@ def test_what_no_randomizer_keeps_is_proven_to_be_infeasible(seed):
         ),
     )
     for program in programs:
-        with pytest.raises(Infeasible, match="proven"):
-            solve_program(program)
+        assert_error("proven", solve_program, program, error=Infeasible)
 
 
 def test_a_program_that_is_infeasible_by_rounding_says_so():
     """Outputs that miss the ends that unbiased answers need by 1e-13, which no backend notices."""
     grid = [-1 / math.expm1(1.0) + 1e-13, 1 + 1 / math.expm1(1.0) - 1e-13]
     assert algorithm1([0, 1], [0.5, 0.5], 1.0, grid).solve().status is Status.OPTIMAL
-    with pytest.raises((NotCertified, Infeasible)):
-        solve_program(algorithm1([0, 1], [0.5, 0.5], 1.0, grid))
+    assert_error(None, solve_program, algorithm1([0, 1], [0.5, 0.5], 1.0, grid), error=(NotCertified, Infeasible))
 
 
 @pytest.mark.parametrize("ending", ["mps", "lp"])
@@ -380,10 +374,8 @@ def test_a_file_is_read_back_with_the_same_optimum_and_names(ending, tmp_path):
     model.run()
     assert model.getObjectiveValue() == pytest.approx(program.solve().value, rel=1e-9)
     assert model.getColName(1)[1] in ("M[y=0,_v=-1.05116273099]", "M(y_0,v_m1.05116273099)")
-    with pytest.raises(InvalidInput, match=r"expected \.mps or \.lp"):
-        program.write(tmp_path / "x.txt")
-    with pytest.raises(InvalidInput, match="could not be written: check that its folder exists"):
-        program.write(tmp_path / "none" / path.name)
+    assert_error(r"expected \.mps or \.lp", program.write, tmp_path / "x.txt")
+    assert_error("could not be written: check that its folder exists", program.write, tmp_path / "none" / path.name)
 
 
 def test_the_cvxpy_problem_is_the_same_program():
@@ -405,8 +397,7 @@ def test_a_backend_that_stops_early_is_not_believed():
     poor = program.solve(Cvxpy("SCS", (("max_iters", 10),)))
     proof = poor.certify()
     assert proof.findings
-    with pytest.raises(NotCertified):
-        proof.require()
+    assert_error(None, proof.require, error=NotCertified)
 
 
 @pytest.mark.parametrize("backend", ["highs", "highs-ipm"])
@@ -422,36 +413,23 @@ def test_where_a_backend_stopped_in_an_infeasible_program_is_no_optimum(backend)
     assert "infeasible" in str(proof)
     assert repr(answer).startswith(f"<Answer of {answer.backend}: infeasible, ")
     assert "value" not in repr(answer)
-    with pytest.raises(NotCertified, match="its status is infeasible"):
-        proof.require(gap=math.inf)
+    assert_error("its status is infeasible", proof.require, gap=math.inf, error=NotCertified)
 
 
 def test_wrong_arguments_are_refused_with_what_to_do():
     program = algorithm1([0, 1], [0.5, 0.5], 1.0, [-3.0, 0.0, 4.0])
-    with pytest.raises(InvalidInput, match=r"expected \(rows, 2, 3\)"):
-        program.add("x", np.ones((2, 2)), "<=", 1)
-    with pytest.raises(InvalidInput, match="named 'mean' already"):
-        program.add("mean", np.ones((2, 3)), "<=", 1)
-    with pytest.raises(InvalidInput, match="is empty"):
-        program.add("", np.ones((2, 3)), "<=", 1)
-    with pytest.raises(InvalidInput, match="of type int, expected a text"):
-        program.add(3, np.ones((2, 3)), "<=", 1)
-    with pytest.raises(InvalidInput, match="sense is '<'"):
-        program.add("x", np.ones((2, 3)), "<", 1)
-    with pytest.raises(InvalidInput, match="expected one number per row"):
-        program.add("x", np.ones((2, 2, 3)), "<=", [1, 2, 3])
-    with pytest.raises(InvalidInput, match="finite"):
-        program.add("x", np.full((2, 3), np.nan), "<=", 1)
-    with pytest.raises(InvalidInput, match="diagonal"):
-        Pairwise([[1, 1], [1, 0]])
-    with pytest.raises(InvalidInput, match="negative"):
-        Pairwise([[0, -1], [1, 0]])
-    with pytest.raises(InvalidInput, match="below 1"):
-        Approximate(1.0, 1.0)
-    with pytest.raises(InvalidInput, match="form='floor'"):
-        lp1(np.full(400, 1 / 400), 1.0)
-    with pytest.raises(InvalidInput, match="no backend is called 'GUROBY'"):
-        program.solve("GUROBY")
+    assert_error(r"expected \(rows, 2, 3\)", program.add, "x", np.ones((2, 2)), "<=", 1)
+    assert_error("named 'mean' already", program.add, "mean", np.ones((2, 3)), "<=", 1)
+    assert_error("is empty", program.add, "", np.ones((2, 3)), "<=", 1)
+    assert_error("of type int, expected a text", program.add, 3, np.ones((2, 3)), "<=", 1)
+    assert_error("sense is '<'", program.add, "x", np.ones((2, 3)), "<", 1)
+    assert_error("expected one number per row", program.add, "x", np.ones((2, 2, 3)), "<=", [1, 2, 3])
+    assert_error("finite", program.add, "x", np.full((2, 3), np.nan), "<=", 1)
+    assert_error("diagonal", Pairwise, [[1, 1], [1, 0]])
+    assert_error("negative", Pairwise, [[0, -1], [1, 0]])
+    assert_error("below 1", Approximate, 1.0, 1.0)
+    assert_error("form='floor'", lp1, np.full(400, 1 / 400), 1.0)
+    assert_error("no backend is called 'GUROBY'", program.solve, "GUROBY")
     with pytest.raises(InvalidInput, match=r"for 2 labels, expected \(2, 2\)"):
         Program([0, 1], [0.5, 0.5], [0, 1], privacy=Pairwise(np.zeros((3, 3))))
 
@@ -464,8 +442,7 @@ def test_a_table_that_breaks_its_program_is_refused():
         ProgramMechanism(program, Table.of_rows([0, 1], [0, 1], [[6, 4], [1, 9]]), zeros)
     with pytest.raises(InvalidInput, match=r"breaks the row row\[0\]"):
         ProgramMechanism(program, Table.of_rows([0, 1], [0, 1], [[72, 28], [28, 72]]), zeros)
-    with pytest.raises(InvalidInput, match="does not allow"):
-        ProgramMechanism(program, Table.of_rows([0, 1], [0, 2], [[2, 1], [1, 2]]), zeros)
+    assert_error("does not allow", ProgramMechanism, program, Table.of_rows([0, 1], [0, 2], [[2, 1], [1, 2]]), zeros)
 
 
 def test_a_file_that_was_edited_is_refused(tmp_path):
@@ -492,11 +469,9 @@ def test_a_file_that_was_edited_is_refused(tmp_path):
         content = {name: value for name, value in changed.items() if name not in ("format", "schema")}
         sealed = _strict_json.seal(content, kind=changed["format"])
         path.write_bytes(_strict_json.canonical(sealed))
-        with pytest.raises(InvalidFile):
-            load(path)
+        assert_error(None, load, path, error=InvalidFile)
     path.write_text(json.dumps(document, indent=1))
-    with pytest.raises(InvalidFile, match="save the mechanism again"):
-        load(path)
+    assert_error("save the mechanism again", load, path, error=InvalidFile)
 
 
 def test_nothing_that_proves_travels_in_a_pickle():
@@ -512,8 +487,7 @@ def test_a_table_counts_what_it_leaks():
     assert table.largest_ratio is None
     assert table.pair_ratio(0, 1) == 2
     assert table.pair_ratio(1, 0) is None
-    assert table.excess(Fraction(1)) == Fraction(1, 2)
-    assert table.leakage == Fraction(3, 2)
+    assert (table.excess(Fraction(1)), table.leakage) == (Fraction(1, 2), Fraction(3, 2))
     assert table.pointwise_leakage([Fraction(1, 2), Fraction(1, 2)]) == 2
     assert table.biases == (Fraction(1, 2), Fraction(1, 4))
     assert table.weights.tolist() == [[2, 2, 0], [1, 1, 2]]
@@ -521,11 +495,9 @@ def test_a_table_counts_what_it_leaks():
 
 def test_the_rate_of_a_metric_is_limited_by_the_epsilons_of_pairs():
     assert Metric([0.0, 1e-6, 3e-6], 250_000.0).epsilons[0, 1] == 0.25
-    with pytest.raises(InvalidInput, match=r"two labels have an epsilon of 998: expected at most 700.*takes infinity"):
-        Metric([0, 1, 500], 2.0)
+    assert_error(r"two labels have an epsilon of 998: expected at most 700.*takes infinity", Metric, [0, 1, 500], 2.0)
     for rate in (0.0, -1.0):
-        with pytest.raises(InvalidInput, match=f"epsilon_per_unit is {rate:g}, expected a number above 0"):
-            Metric([0, 1], rate)
+        assert_error(f"epsilon_per_unit is {rate:g}, expected a number above 0", Metric, [0, 1], rate)
 
 
 def test_a_metric_of_neighbours_implies_that_of_all_pairs():
@@ -580,19 +552,16 @@ def test_solve_certify_load_and_the_command_line_take_programs(tmp_path):
     assert optrand.certify(mechanism) == mechanism.certificate
     assert optrand.certify(optrand.solve(program, "highs-ipm")).gap < 1e-9
     assert optrand.certify(program.solve()).gap < 1e-9
-    with pytest.raises(InvalidInput, match="not that of a program"):
-        optrand.certify(mechanism, worst_case=True)
-    with pytest.raises(InvalidInput, match="state a program"):
-        optrand.solve([1.0])
+    assert_error("not that of a program", optrand.certify, mechanism, worst_case=True)
+    assert_error("state a program", optrand.solve, [1.0])
     path = tmp_path / "lp1.json"
     mechanism.save(path)
     assert optrand.load(path).digest == mechanism.digest
-    told = CliRunner().invoke(app, ["verify", str(path), "--gap", "1e-9"])
-    assert told.exit_code == 0, told.output
+    told = invoke("verify", str(path), "--gap", "1e-9", code=0)
     assert "between 0.584846" in told.output
     assert "kept, at most 1" in told.output
     path.write_bytes(path.read_bytes().replace(b"0.3", b"0.4", 1))
-    assert CliRunner().invoke(app, ["verify", str(path)]).exit_code == 3
+    invoke("verify", str(path), code=3)
 
 
 def _edit(document, rng):
@@ -619,18 +588,15 @@ def _edit(document, rng):
         node[name] = str(rng.choice(["Pure", "Pairwise", "==", "<=", ">=", "floor", "pairwise", value]))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"privacy": 1.0}, r"privacy is of type float, expected an object of optrand.programs, such as Pure\(1.0\)"),
-        ({"privacy": Pure}, "privacy is the class Pure"),
-        ({"privacy": Pure(1.0), "constraints": [Unbiased]}, "constraints is the class Unbiased"),
-        ({"privacy": Pure(1.0), "constraints": ["mean"]}, "constraints is of type str"),
-    ],
+@by_case(
+    "arguments, message",
+    ({"privacy": 1.0}, r"privacy is of type float, expected an object of optrand.programs, such as Pure\(1.0\)"),
+    ({"privacy": Pure}, "privacy is the class Pure"),
+    ({"privacy": Pure(1.0), "constraints": [Unbiased]}, "constraints is the class Unbiased"),
+    ({"privacy": Pure(1.0), "constraints": ["mean"]}, "constraints is of type str"),
 )
 def test_parts_of_a_program_that_are_none_are_named(arguments, message):
-    with pytest.raises(InvalidInput, match=message):
-        Program([0, 1], [0.5, 0.5], [-1, 0, 2], **arguments)
+    assert_error(message, Program, [0, 1], [0.5, 0.5], [-1, 0, 2], **arguments)
 
 
 def test_a_bias_of_at_most_zero_is_no_bias(tmp_path):

@@ -1,17 +1,15 @@
 """Losses in floats and as rational brackets: each against its formula, and one against the other."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from optrand import losses
-from optrand.errors import InvalidInput
 
 NAMED = [losses.squared, losses.absolute, losses.poisson_log, losses.zero_one]
 
@@ -56,8 +54,7 @@ def test_tables_have_a_row_per_label():
 
 @pytest.mark.parametrize("entries", [[0.0, 1.0], [[0.0, math.nan]], [[math.inf]], [[[0.0]]]])
 def test_a_table_must_be_a_finite_matrix(entries):
-    with pytest.raises(InvalidInput, match="finite matrix"):
-        losses.Tabulated(entries)
+    assert_error("finite matrix", losses.Tabulated, entries)
 
 
 def test_a_table_is_a_value():
@@ -70,5 +67,4 @@ def test_a_table_is_a_value():
     assert table != losses.squared
     with pytest.raises(ValueError, match="read-only"):
         table.entries[0, 0] = 1.0
-    with pytest.raises(InvalidInput, match=r"shape \(2, 2\), expected \(2, 3\)"):
-        table.table(np.zeros(2), np.zeros(3))
+    assert_error(r"shape \(2, 2\), expected \(2, 3\)", table.table, np.zeros(2), np.zeros(3))

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 
 import optrand
-from optrand.errors import InvalidInput, NotCertified, OutOfTime, SolverFailed, SomeFailed
+from optrand.errors import NotCertified, OutOfTime, SolverFailed, SomeFailed
 
 PROCESSES = functools.partial(ProcessPoolExecutor, mp_context=multiprocessing.get_context("spawn"))
 """New processes, which know nothing of this one: the hardest case."""
@@ -79,18 +80,15 @@ def test_failures_are_named_by_position_and_lose_nothing():
     assert {i for i, result in enumerate(kept) if isinstance(result, optrand.Mechanism)} == set(range(12)) - set(lost)
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (problems(1)[0], "problems is of type Problem, expected a list"),
-        (3, "problems is of type int"),
-        ([problems(1)[0], [0, 1]], "problem number 1 is of type list, expected one of optrand.regression"),
-    ],
+@by_case(
+    "given, words",
+    (problems(1)[0], "problems is of type Problem, expected a list"),
+    (3, "problems is of type int"),
+    ([problems(1)[0], [0, 1]], "problem number 1 is of type list, expected one of optrand.regression"),
 )
 def test_bad_input_is_refused_before_anything_is_solved(given, words):
     solver = Counting()
-    with pytest.raises(InvalidInput, match=words):
-        optrand.solve_many(given, solver)
+    assert_error(words, optrand.solve_many, given, solver)
     assert not solver.asked
 
 
@@ -128,5 +126,4 @@ def test_time_that_is_over_is_raised_with_all_results():
 
 @pytest.mark.parametrize("limit", [-1.0, np.nan, "soon", True])
 def test_time_limits_are_checked(limit):
-    with pytest.raises(InvalidInput, match="time_limit is"):
-        optrand.solve_many(problems(1), time_limit=limit)
+    assert_error("time_limit is", optrand.solve_many, problems(1), time_limit=limit)

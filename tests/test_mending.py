@@ -1,7 +1,5 @@
 """Small corrections: from nearly feasible to feasible in the last digit, at the least cost, of flows and of tables."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,27 +1,23 @@
 """Without a prior: the largest loss over labels, its worst prior, and the program that finds both."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 
 import optrand
 from optrand import Interval, Mechanism, Problem, certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.model._problem import regression, unbiased_range
-from optrand.model._randomizer import Randomizer
-from optrand.model._table import IntegerArcs, Table
+from optrand.model._table import Table
 from optrand.solvers import WorstPrior, design
 from optrand.solvers._cones import ConeOptions, only, solve_cones
 from optrand.solvers._gaps import worst_case_gap
 from optrand.solvers._minimax import _with_kernel_multipliers
 from optrand.solvers._optimality import Support, candidates
 from optrand.studies import minimax
-from tests.tables import mechanism_of
 
 GAP = 1e-9
 """Relative gap of the exact mechanism. It is 1e-8 from epsilon 6 on."""
@@ -186,25 +182,6 @@ def test_many_labels_level_by_level(k: int, epsilon: float) -> None:
     assert certify(mechanism).gap <= GAP
 
 
-@pytest.mark.parametrize("penalty", [0.0, 2.5, math.inf])
-def test_exact_losses_of_arcs_and_of_their_table_are_those_of_plain_fractions(penalty: float) -> None:
-    problem = regression([0, 1, 3], [0.5, 0.25, 0.25], 1.0, bias_penalty=2.5)
-    arcs = IntegerArcs(3, [0, 1, 2], [0, 1, 2], [0, 1, 2], [1, 1, 1])
-    split = mechanism_of(problem, None, [-2.0, 1.0, 4.5], arcs, Fraction(2))
-    table = Table.of_rows(problem.labels, split.outputs, split.weights)
-    plain = []
-    for y, row in zip((0, 1, 3), split.weights.tolist(), strict=True):
-        law = [
-            (Fraction(weight, split.total), Fraction(v) - y) for weight, v in zip(row, (-2.0, 1.0, 4.5), strict=True)
-        ]
-        bias = sum(p * apart for p, apart in law)
-        charge = Fraction(penalty) * bias**2 if math.isfinite(penalty) else 0
-        plain.append((sum(p * apart**2 for p, apart in law) + charge) / 2)
-    assert split.table.losses(penalty) == table.losses(penalty) == plain
-    if penalty == problem.bias_penalty:
-        assert certify(split, worst_case=True).upper == pytest.approx(float(max(plain)), rel=1e-15)
-
-
 def test_the_average_never_exceeds_the_largest_loss() -> None:
     """The bound at any other prior is lower, and the optimum under it has a larger largest loss."""
     mechanism, best = proven(UNEVEN, 1.0)
@@ -228,45 +205,30 @@ def test_wrong_priors_multipliers_and_tables_are_not_believed() -> None:
     assert replace(mechanism, dual=None).certify(worst_case=True).lower == -math.inf
     biased = replace(mechanism, table=Table(UNEVEN, 2 * table.outputs, table.steps)).certify(worst_case=True)
     assert biased.upper == math.inf
-    with pytest.raises(NotCertified):
-        biased.require(gap=1.0)
-    with pytest.raises(InvalidInput, match="would not be private"):
-        replace(mechanism, problem=replace(problem, epsilon=0.99))
+    assert_error(None, biased.require, gap=1.0, error=NotCertified)
+    assert_error("would not be private", replace, mechanism, problem=replace(problem, epsilon=0.99))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"outputs": [0.0, 7.0, 30.0]}, "not a grid"),
-        ({"bias_penalty": 0.0}, "bias_penalty is 0"),
-        ({"bias_penalty": -1.0}, "bias_penalty"),
-        ({"labels": [1.0, 1.0]}, "labels repeats"),
-        ({"epsilon": 0.0}, "epsilon"),
-        ({"epsilon": math.nan}, "epsilon"),
-    ],
+@by_case(
+    "arguments, message, error",
+    ({"outputs": [0.0, 7.0, 30.0]}, "not a grid", InvalidInput),
+    ({"bias_penalty": 0.0}, "bias_penalty is 0", InvalidInput),
+    ({"bias_penalty": -1.0}, "bias_penalty", InvalidInput),
+    ({"labels": [1.0, 1.0]}, "labels repeats", InvalidInput),
+    ({"epsilon": 0.0}, "epsilon", InvalidInput),
+    ({"epsilon": math.nan}, "epsilon", InvalidInput),
+    ({"outputs": Interval(0, 7)}, "would do", Infeasible),
+    ({"epsilon": 20.0}, ".", NotCertified),
+    ({"epsilon": 40.0}, ".", NotCertified),
 )
-def test_bad_arguments(arguments, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        minimax(**{"labels": UNEVEN, "epsilon": 1.0, **arguments})
-
-
-def test_an_interval_without_unbiased_randomizers_names_one_that_has() -> None:
-    with pytest.raises(Infeasible, match="would do"):
-        minimax(UNEVEN, 1.0, outputs=Interval(0, 7))
-
-
-@pytest.mark.parametrize("epsilon", [20.0, 40.0])
-def test_a_huge_epsilon_fails_honestly(epsilon: float) -> None:
-    with pytest.raises(NotCertified):
-        minimax(UNEVEN, epsilon)
+def test_bad_arguments_are_refused_and_a_huge_epsilon_fails_honestly(arguments, message: str, error: type) -> None:
+    assert_error(message, minimax, **{"labels": UNEVEN, "epsilon": 1.0, **arguments}, error=error)
 
 
 def test_only_squared_loss() -> None:
     problem = regression(UNEVEN, np.full(4, 0.25), 1.0, loss=optrand.losses.absolute)
-    with pytest.raises(InvalidInput, match="squared"):
-        certify(optrand.solve(problem), worst_case=True)
-    with pytest.raises(InvalidInput, match="squared loss with a bias penalty"):
-        WorstPrior()(problem)
+    assert_error("squared", certify, optrand.solve(problem), worst_case=True)
+    assert_error("squared loss with a bias penalty", WorstPrior(), problem)
 
 
 def posed(k: int, epsilon: float, penalty: float = math.inf, *, boxed: bool = False) -> Problem:
@@ -326,13 +288,3 @@ def test_randomizers_of_other_priors_are_far_from_proven() -> None:
     assert worst_case_gap(solution) <= GAP
     assert worst_case_gap(replace(solution, randomizer=ordinary.randomizer)) > 1e-3
     assert worst_case_gap(replace(solution, dual=None)) == math.inf
-
-
-@pytest.mark.parametrize("loss", [optrand.losses.absolute, optrand.losses.squared], ids=lambda loss: loss.name)
-def test_the_average_of_losses_is_the_value(loss: optrand.losses.Loss) -> None:
-    """Losses of arcs, of their dense table, and of the exact mechanism."""
-    problem = regression(UNEVEN, [0.1, 0.4, 0.3, 0.2], 1.0, loss=loss)
-    randomizer, mechanism = design(problem).randomizer, optrand.solve(problem)
-    dense = Randomizer(UNEVEN, randomizer.outputs, randomizer.matrix, 1.0)
-    for answer in (randomizer, dense, mechanism):
-        assert answer.losses(loss) @ problem.prior == pytest.approx(mechanism.value, rel=1e-9)

@@ -1,7 +1,5 @@
 """The notebooks run from top to bottom, show their promised output, hold no logic of their own, and end in checks."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

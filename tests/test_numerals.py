@@ -1,12 +1,11 @@
 """Numerals that are rounded in a stated direction."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from fractions import Fraction
 
 import pytest
+from asserting import by_case
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -73,19 +72,17 @@ def test_what_is_no_finite_number_is_named(shown, digits):
     assert [shown(x, digits) for x in (math.inf, -math.inf, math.nan, 0.0, -0.0)] == ["inf", "-inf", "nan", "0", "0"]
 
 
-@pytest.mark.parametrize(
-    ("x", "digits", "below", "above"),
-    [
-        # 9.999 has 9.99 below it and 10 above: the exponent is that of the numeral and not of the number.
-        (9.999, 3, "9.99", "10"),
-        (999.9, 3, "999", "1e+03"),
-        (-999.9, 3, "-1e+03", "-999"),
-        (0.00012345, 2, "0.00012", "0.00013"),
-        (0.000012345, 2, "1.2e-05", "1.3e-05"),
-        (1277.8781, 6, "1277.87", "1277.88"),
-        (1280.0, 6, "1280", "1280"),
-        (1e22, 3, "1e+22", "1e+22"),
-    ],
+@by_case(
+    "x, digits, below, above",
+    # 9.999 has 9.99 below it and 10 above: the exponent is that of the numeral and not of the number.
+    (9.999, 3, "9.99", "10"),
+    (999.9, 3, "999", "1e+03"),
+    (-999.9, 3, "-1e+03", "-999"),
+    (0.00012345, 2, "0.00012", "0.00013"),
+    (0.000012345, 2, "1.2e-05", "1.3e-05"),
+    (1277.8781, 6, "1277.87", "1277.88"),
+    (1280.0, 6, "1280", "1280"),
+    (1e22, 3, "1e+22", "1e+22"),
 )
 def test_examples_by_hand(x, digits, below, above):
     assert (shown_below(x, digits), shown_above(x, digits)) == (below, above)

@@ -1,7 +1,5 @@
 """The package as others get it: its description, its metadata, and the recipe for conda."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import sys

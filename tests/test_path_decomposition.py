@@ -1,18 +1,16 @@
 """Flows as mixtures of randomized responses on bins: every promise of the theorem, in integers."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from flows import arcs_of, forward, mixed
 
 import optrand
 from optrand import Mechanism
-from optrand.errors import InvalidInput
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._randomizer import Arcs, Randomizer, Solution
 from optrand.model._table import IntegerArcs
@@ -114,10 +112,8 @@ def test_the_optimum_of_four_labels_by_hand() -> None:
 
 def test_what_is_no_sum_of_intervals_is_refused() -> None:
     apart = Randomizer([0, 1, 2], [0, 1], [[0.75, 0.25], [0.25, 0.75], [0.75, 0.25]], math.log(3))
-    with pytest.raises(optrand.errors.InvalidInput, match="columns favour labels that are not an interval"):
-        decompose_paths(apart)
-    with pytest.raises(optrand.errors.InvalidInput, match="not a list"):
-        decompose_paths([[0.5, 0.5]])  # type: ignore[arg-type]
+    assert_error("columns favour labels that are not an interval", decompose_paths, apart)
+    assert_error("not a list", decompose_paths, [[0.5, 0.5]])
     uneven = Arcs(2, [0, 1], [0, 1], [-0.5, 1.5], [0.2, 0.3])
     with pytest.raises(optrand.errors.NotCertified, match=r"not 1\.1-DP"):
         decompose_paths(Randomizer.of_arcs([0, 1], uneven, 1.1))
@@ -157,5 +153,4 @@ def test_pairs_of_neighbouring_floats_are_merged_and_nothing_else() -> None:
     # Of no intervals at a ratio below 4.
     three = optrand.regression([0.0, 1.0, 2.0], [0.5, 0.25, 0.25], 1.0)
     table = mechanism_of(three, None, [0.0, 1.0], [[5, 2], [2, 5], [5, 2]])
-    with pytest.raises(InvalidInput, match="is a table"):
-        merge_neighbours(table)
+    assert_error("is a table", merge_neighbours, table)

@@ -1,7 +1,5 @@
 """Labels that peers exchange: sums against enumeration, privacy from both sides, and the paper's figures beside."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter
@@ -10,11 +8,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from scipy import stats
 
 from optrand.baselines._groups import Groups
 from optrand.baselines._peer_to_peer import SUMS, PeerPair, PeerToPeer, Sums, lemma9, lemma9_at, theorem3, theorem3_flip
-from optrand.errors import InvalidInput
 from optrand.sampling._entropy import SeededEntropy
 
 TOLERANCE = 1e-10
@@ -235,30 +233,18 @@ def test_copies_stay_in_their_cluster():
     np.testing.assert_array_equal(release.labels, np.tile([0, 1, 0], 100))
 
 
-@pytest.mark.parametrize(
-    ("flip", "rate", "message"),
-    [
-        (1.5, 0.5, "flip is 1.5, expected a probability from 0 to 1"),
-        (-0.1, 0.5, "flip is -0.1"),
-        (0.5, 2, "rate is 2"),
-        (math.nan, 0.5, "flip is nan"),
-        (0.1, "all", "rate is of type str"),
-    ],
+@by_case(
+    "message, call",
+    ("flip is 1.5, expected a probability from 0 to 1", lambda _: PeerToPeer(1.5, 0.5)),
+    ("flip is -0.1", lambda _: PeerToPeer(-0.1, 0.5)),
+    ("rate is 2", lambda _: PeerToPeer(0.5, 2)),
+    ("flip is nan", lambda _: PeerToPeer(math.nan, 0.5)),
+    ("rate is of type str", lambda _: PeerToPeer(0.1, "all")),
+    ("never flipped, or always, are not private", lambda _: PeerToPeer(0, 0.5).exact_epsilon),
+    *[("delta is", lambda peers, delta=delta: peers.at_delta(delta, 10)) for delta in (0.0, 1e-30, 1.0, -1.0)],
+    ("delta is 0", lambda peers: lemma9(peers, 0.0, 10)),
+    *[("size of a cluster is", lambda peers, size=size: peers.delta(1.0, size)) for size in (0, 2.5)],
+    ("expected one label and one group", lambda peers: peers.release([0, 1, 1], Groups.of_ids([0, 0]))),
 )
-def test_probabilities_are_checked(flip, rate, message):
-    with pytest.raises(InvalidInput, match=message):
-        PeerToPeer(flip, rate)
-
-
-def test_other_arguments_are_checked():
-    mechanism = PeerToPeer(0.1, 0.5)
-    for delta in (0.0, 1e-30, 1.0, -1.0):
-        with pytest.raises(InvalidInput, match="delta is"):
-            mechanism.at_delta(delta, 10)
-    with pytest.raises(InvalidInput, match="delta is 0"):
-        lemma9(mechanism, 0.0, 10)
-    for size in (0, 2.5):
-        with pytest.raises(InvalidInput, match="size of a cluster is"):
-            mechanism.delta(1.0, size)
-    with pytest.raises(InvalidInput, match="expected one label and one group"):
-        mechanism.release([0, 1, 1], Groups.of_ids([0, 0]))
+def test_arguments_without_meaning_are_refused(message, call):
+    assert_error(message, call, PeerToPeer(0.1, 0.5))

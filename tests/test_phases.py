@@ -3,8 +3,6 @@
 Times and bins of a public phase against the table of the mechanism, and against its mixture of paths.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from fractions import Fraction
 from itertools import pairwise

@@ -1,12 +1,11 @@
 """Pictures of one randomizer and of its proof: the artists hold the numbers that they should show."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
 import numpy as np
 import pytest
+from asserting import assert_error
 
 import optrand
 from optrand import Dual, Grid, Interval, losses
@@ -144,8 +143,7 @@ def test_the_density_of_noise_is_its_own_and_has_no_stripes():
     low, high = figure.axes[0].get_xlim()
     assert -40 < low < -15
     assert 26 < high < 51
-    with pytest.raises(InvalidInput, match="pass labels"):
-        pmf_figure(Laplace(np.arange(4.0), 1.0))
+    assert_error("pass labels", pmf_figure, Laplace(np.arange(4.0), 1.0))
 
 
 @pytest.mark.parametrize("clip", [None, Interval(-3.0, 4.0)])
@@ -292,10 +290,8 @@ def test_the_mean_squared_error_is_that_of_the_table():
 
 
 def test_the_joint_distribution_needs_a_prior_and_numbers():
-    with pytest.raises(InvalidInput, match="shows a prior"):
-        joint_figure(design(SIX.problem))
-    with pytest.raises(InvalidInput, match="classes"):
-        joint_figure(rr_with_prior([0.5, 0.5], 1.0))
+    assert_error("shows a prior", joint_figure, design(SIX.problem))
+    assert_error("classes", joint_figure, rr_with_prior([0.5, 0.5], 1.0))
 
 
 @pytest.mark.nightly
@@ -317,8 +313,7 @@ def test_groups_show_their_priors_and_their_noise_on_axes_that_hold_all_of_them(
         np.testing.assert_allclose(deviations**2, mechanism.table.variances, rtol=1e-9)
         assert (left.get_ylabel(), right.get_ylabel()) == ("prior", "std. dev.")
     for column in panels.T:
-        assert column[0].get_ylim() == column[1].get_ylim()
-        assert column[0].get_ylim()[0] == 0
+        assert (column[0].get_ylim(), column[0].get_ylim()[0]) == (column[1].get_ylim(), 0)
         # The highest mark is not cut.
         assert column[0].get_ylim()[1] > 1.02 * max(float(each.dataLim.y1) for each in column)
 
@@ -362,9 +357,7 @@ def test_bundles_end_where_their_arcs_do_on_average():
 
 
 FAINT = Randomizer.of_arcs(
-    [0, 1],
-    Arcs(2, [0, 0, 1, 1], [0, 0, 1, 1], [-9, -1, 2, 9], np.array([1e-12, 1, 1, 1e-12]) / (1 + math.e)),
-    1.0,
+    [0, 1], Arcs(2, [0, 0, 1, 1], [0, 0, 1, 1], [-9, -1, 2, 9], np.array([1e-12, 1, 1, 1e-12]) / (1 + math.e)), 1.0
 )
 """Two outputs that occur, and two next to impossible ones."""
 
@@ -428,14 +421,11 @@ def test_randomized_response_has_one_component():
 
 
 def test_classes_and_columns_that_are_no_intervals_have_no_bins():
-    with pytest.raises(InvalidInput, match="classes have no order"):
-        phases_figure(rr_with_prior([0.5, 0.3, 0.2], 1.0))
+    assert_error("classes have no order", phases_figure, rr_with_prior([0.5, 0.3, 0.2], 1.0))
     third = [[1, 2], [2, 1], [1, 2]]
     for draw in (phases_figure, flow_figure):
-        with pytest.raises(InvalidInput, match="not an interval"):
-            draw(Randomizer([0, 1, 2], [0, 1], np.array(third) / 3, math.log(2)))
-        with pytest.raises(InvalidInput, match="need a Mechanism"):
-            draw(5)
+        assert_error("not an interval", draw, Randomizer([0, 1, 2], [0, 1], np.array(third) / 3, math.log(2)))
+        assert_error("need a Mechanism", draw, 5)
 
 
 @pytest.mark.parametrize("mechanism", [SIX, WEEKS], ids=["six", "weeks"])
@@ -488,10 +478,8 @@ def test_prices_beyond_floats_are_no_proof_to_be_drawn(outputs):
     problem = optrand.regression([1, 2, 3], [0.5, 0.3, 0.2], 1.0, outputs=outputs, loss=losses.poisson_log)
     answer = optrand.solve(problem)
     huge = Dual(1.7e308 * np.array([1, -1, 1]), np.zeros(3))
-    with pytest.raises(InvalidInput, match="reduced costs leave the range of floats"):
-        dual_figure(Mechanism(problem, answer.table, huge))
-    with pytest.raises(InvalidInput, match="no dual"):
-        dual_figure(Mechanism(problem, answer.table))
+    assert_error("reduced costs leave the range of floats", dual_figure, Mechanism(problem, answer.table, huge))
+    assert_error("no dual", dual_figure, Mechanism(problem, answer.table))
 
 
 def test_a_problem_without_a_feasible_answer_has_no_certified_optimum():

@@ -1,13 +1,12 @@
 """Knots and outputs placed for a problem: the dynamic programme against brute force, and the certificates."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,8 +45,7 @@ def test_placements_are_the_best_of_all_subsets(points, data):
             for chosen in itertools.combinations(points[1:-1].tolist(), n - 2)
         )
         places = best.places(n)
-        assert places[0] == 0
-        assert places[-1] == points.size - 1
+        assert (places[0], places[-1]) == (0, points.size - 1)
         assert places.size <= n
         found = variance(points, weights, [Fraction(t) for t in points[places].tolist()])
         assert float(found) == pytest.approx(float(least), abs=1e-10)
@@ -79,23 +77,24 @@ def test_what_rounding_adds_and_the_prior_of_the_knots_by_hand():
     assert knots.probabilities.tolist() == pytest.approx([1 / 8, 1 / 8 + 1 / 4 + 1 / 2 * 5 / 6, 1 / 12])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "ends", "message"),
-    [
-        (([],), {}, "values is empty"),
-        (([math.nan, 1],), {}, "NaN"),
-        (([1e200, 0],), {}, "rescale"),
-        (([0, 1], [1]), {}, "1 weights for 2 values"),
-        (([0, 1], [-1, 2]), {}, "at least 0"),
-        (([0, 1], [0, 0]), {}, "above 0"),
-        (([3],), {}, "two ends"),
-        (([0, 1],), {"low": math.inf}, "low is inf"),
-        (([0, 1],), {"high": True}, "high is of type bool"),
-    ],
+@by_case(
+    "call, message",
+    (lambda: ContinuousPrior([]), "values is empty"),
+    (lambda: ContinuousPrior([math.nan, 1]), "NaN"),
+    (lambda: ContinuousPrior([1e200, 0]), "rescale"),
+    (lambda: ContinuousPrior([0, 1], [1]), "1 weights for 2 values"),
+    (lambda: ContinuousPrior([0, 1], [-1, 2]), "at least 0"),
+    (lambda: ContinuousPrior([0, 1], [0, 0]), "above 0"),
+    (lambda: ContinuousPrior([3]), "two ends"),
+    (lambda: ContinuousPrior([0, 1], low=math.inf), "low is inf"),
+    (lambda: ContinuousPrior([0, 1], high=True), "high is of type bool"),
+    (lambda: Knots(ContinuousPrior([0, 1, 2]), [0, 1]), "from 0 to 1, expected the ends"),
+    *[(lambda n=n: place_knots(ContinuousPrior([0, 1, 2]), n), f"is {n}") for n in (1, 2.0, True)],
+    *[(lambda x=x: mesh_size([0, 1], 1.0, **x), ".") for x in ({"tolerance": 0.0}, {"tolerance": 1e-300})],
+    (lambda: mesh_size([0, 1], 1.0, tolerance=1.0, lipschitz=-1.0), "."),
 )
-def test_a_prior_without_meaning_is_refused(arguments, ends, message):
-    with pytest.raises(InvalidInput, match=message):
-        ContinuousPrior(*arguments, **ends)
+def test_priors_knots_and_meshes_without_meaning_are_refused(call, message):
+    assert_error(message, call)
 
 
 def test_a_value_outside_the_interval_is_counted_not_repeated():
@@ -103,15 +102,6 @@ def test_a_value_outside_the_interval_is_counted_not_repeated():
         ContinuousPrior([0.123456, 2, 3.654321], low=1, high=3)
     assert "123456" not in str(caught.value)
     assert "654321" not in str(caught.value)
-
-
-def test_knots_must_span_the_interval():
-    prior = ContinuousPrior([0, 1, 2])
-    with pytest.raises(InvalidInput, match="from 0 to 1, expected the ends"):
-        Knots(prior, [0, 1])
-    for n, message in [(1, "is 1"), (2.0, "is 2.0"), (True, "is True")]:
-        with pytest.raises(InvalidInput, match=message):
-            place_knots(prior, n)
 
 
 def test_lattices_are_of_decimals():
@@ -177,8 +167,7 @@ def test_the_tolerance_is_certified_and_no_output_is_spare(tolerance, penalty, w
     few = adaptive_outputs(problem, tolerance=tolerance)
     proof = certify(few.mechanism)
     assert proof.findings == ()
-    assert few.upper == proof.upper
-    assert few.lower == certify(solve(problem)).lower
+    assert (few.upper, few.lower) == (proof.upper, certify(solve(problem)).lower)
     assert few.excess <= tolerance
     assert few.upper <= (1 + tolerance) * few.lower
     assert few.mechanism.problem.outputs == few.grid
@@ -209,8 +198,7 @@ def test_few_integers_are_the_best_of_all(n):
 
 def test_a_single_label_needs_itself():
     few = adaptive_outputs(unbiased_regression([3], [1], 1.0), tolerance=0.1)
-    assert few.grid.values.tolist() == [3]
-    assert few.excess == 0
+    assert (few.grid.values.tolist(), few.excess) == ([3], 0)
 
 
 def test_what_cannot_be_met_is_said():
@@ -219,27 +207,19 @@ def test_what_cannot_be_met_is_said():
         adaptive_outputs(problem, tolerance=1e-3, step=50)
     assert caught.value.mechanism.outputs.tolist() == [-50, 0, 50]
     boxed = unbiased_regression(np.arange(5), np.full(5, 0.2), 2.0, outputs=Interval(-1, 5))
-    with pytest.raises(Infeasible, match="lattice"):
-        adaptive_outputs(boxed, tolerance=1e-3, step=4)
+    assert_error("lattice", adaptive_outputs, boxed, tolerance=1e-3, step=4, error=Infeasible)
 
 
-@pytest.mark.parametrize("tolerance", [0, -1, math.nan, True, "0.1", 1e-17])
-def test_a_tolerance_without_meaning_is_refused(tolerance):
-    problem = unbiased_regression([0, 1, 2], [0.2, 0.3, 0.5], 1.0)
-    with pytest.raises((InvalidInput, NotCertified), match="tolerance"):
-        adaptive_outputs(problem, tolerance=tolerance)
-
-
-def test_problems_of_another_kind_are_refused():
-    for wrong in ({}, {"tolerance": 0.1, "n": 3}):
-        with pytest.raises(InvalidInput, match="either tolerance= or n="):
-            adaptive_outputs(unbiased_regression([0, 1], [0.5, 0.5], 1.0), **wrong)
-    with pytest.raises(InvalidInput, match="grid already"):
-        adaptive_outputs(regression([0, 1], [0.5, 0.5], 1.0, outputs=[0, 1]), tolerance=0.1)
+@by_case(
+    "options, message",
+    *[({"tolerance": tolerance}, "tolerance") for tolerance in (0, -1, math.nan, True, "0.1", 1e-17)],
+    *[(options, "either tolerance= or n=") for options in ({}, {"tolerance": 0.1, "n": 3})],
+    *[({"tolerance": 0.1, "step": step}, "step") for step in (0, -1, math.inf, "1")],
+)
+def test_options_without_meaning_are_refused(options, message):
     problem = unbiased_regression([0, 1], [0.5, 0.5], 1.0)
-    for step in (0, -1, math.inf, "1"):
-        with pytest.raises(InvalidInput, match="step"):
-            adaptive_outputs(problem, tolerance=0.1, step=step)
+    assert_error(message, adaptive_outputs, problem, **options, error=(InvalidInput, NotCertified))
+    assert_error("grid already", adaptive_outputs, regression([0, 1], [0.5, 0.5], 1.0, outputs=[0, 1]), tolerance=0.1)
 
 
 @pytest.mark.parametrize("loss", [absolute, poisson_log])
@@ -265,8 +245,7 @@ def test_more_outputs_are_never_worse_and_two_are_the_narrowest_coin():
     coin = sum((high - y) * (y - low) for y in range(5)) / 10
     assert uppers[0] == pytest.approx(coin, rel=1e-6)
     assert uppers[-1] == pytest.approx(solve(problem).value, rel=1e-9)
-    with pytest.raises(Infeasible, match="allow more"):
-        adaptive_outputs(problem, n=1)
+    assert_error("allow more", adaptive_outputs, problem, n=1, error=Infeasible)
 
 
 @pytest.mark.parametrize(("epsilon", "tolerance"), [(0.7, 0.5), (1.0, 0.05), (3.0, 0.01)])
@@ -282,14 +261,8 @@ def test_a_mesh_of_the_stated_size_keeps_the_tolerance(epsilon, tolerance):
     assert on_grid.lower - between.upper <= tolerance
     spacing = (grid.high - grid.low) / (n - 1)
     assert spacing**2 / 8 <= tolerance < 1.5 * (spacing * (n - 1) / (n - 2)) ** 2 / 8
-    assert mesh_size(labels, epsilon, tolerance, lipschitz=2.0) == math.ceil((grid.high - grid.low) * 2 / tolerance) + 1
-
-
-def test_a_mesh_without_meaning_is_refused():
-    for wrong in ({"tolerance": 0.0}, {"tolerance": 1.0, "lipschitz": -1.0}, {"tolerance": 1e-300}):
-        with pytest.raises(InvalidInput):
-            mesh_size([0, 1], 1.0, **wrong)
     assert mesh_size([3.0], 1.0, 1e-9) == 2
+    assert mesh_size(labels, epsilon, tolerance, lipschitz=2.0) == math.ceil((grid.high - grid.low) * 2 / tolerance) + 1
 
 
 @pytest.mark.parametrize("epsilon", [1e-5, 1e-6])

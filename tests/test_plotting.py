@@ -1,7 +1,5 @@
 """The contract of every drawing function: axes, two widths, arguments, and the parts of a figure that it keeps."""
 
-from __future__ import annotations
-
 import inspect
 from functools import partial
 from itertools import pairwise
@@ -9,6 +7,7 @@ from itertools import pairwise
 import matplotlib
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
@@ -142,17 +141,14 @@ def test_paper_is_white_and_letters_are_dark_on_a_dark_page(name):
     assert not [ink for ink in inks if brightness(ink) > 0.5 and ink != "white"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"ax": 3}, "ax is of type int, expected Axes or a figure"),
-        ({"ax": Figure().add_axes((0, 0, 1, 1))}, "make it with plt.subplots"),
-        ({"labels": [7]}, "7 is not one of the labels, the nearest is 3"),
-    ],
+@by_case(
+    "options, message",
+    ({"ax": 3}, "ax is of type int, expected Axes or a figure"),
+    ({"ax": Figure().add_axes((0, 0, 1, 1))}, "make it with plt.subplots"),
+    ({"labels": [7]}, "7 is not one of the labels, the nearest is 3"),
 )
 def test_other_places_and_labels_are_refused(options, message):
-    with pytest.raises(InvalidInput, match=message):
-        plotting.pmf_figure(MECHANISM, **options)
+    assert_error(message, plotting.pmf_figure, MECHANISM, **options)
 
 
 def test_a_sweep_draws_itself_and_a_part_is_saved_with_all_of_its_page(tmp_path):
@@ -179,8 +175,7 @@ def test_extremes_are_drawn_without_a_warning_from_a_randomizer_alone(subject):
     for draw in (plotting.pmf_figure, plotting.matrix_figure, plotting.phases_figure):
         draw(subject.randomizer).draw_without_rendering()
     for stranger in ([[0.5, 0.5]], None):
-        with pytest.raises(InvalidInput, match="needs a mechanism"):
-            plotting.pmf_figure(stranger)
+        assert_error("needs a mechanism", plotting.pmf_figure, stranger)
 
 
 def brightness(colour):
@@ -290,9 +285,7 @@ def test_cells_are_means_over_neighbours_however_the_table_is_given():
     assert cells.size == "cells of up to 3 by 4"
 
 
-@pytest.mark.parametrize(
-    "draw", [plotting.pmf_figure, plotting.matrix_figure, plotting.flow_figure, plotting.phases_figure]
-)
+@by_case("draw", plotting.pmf_figure, plotting.matrix_figure, plotting.flow_figure, plotting.phases_figure)
 def test_ten_thousand_labels_are_drawn_without_their_table(draw):
     table = windows(10_000)
     assert draw(table).axes

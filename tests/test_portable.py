@@ -1,7 +1,5 @@
 """A new interpreter without modules that only POSIX has. No library is loaded before it is needed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

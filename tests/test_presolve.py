@@ -1,7 +1,5 @@
 """Labels of prior zero, or next to nothing: left out of the solve, given rows that cost nothing afterwards."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -85,8 +83,7 @@ def test_rows_of_dropped_labels_mix_those_of_their_neighbours(seed):
 def test_idle_ends_beyond_all_kept_labels_copy_the_nearest():
     problem = regression([-9.0, 0.0, 1.0, 50.0], [0.0, 0.5, 0.5, 0.0], 2.0, bias_penalty=1.0)
     rows = solve(problem).randomizer.matrix
-    assert rows[0].tolist() == rows[1].tolist()
-    assert rows[3].tolist() == rows[2].tolist()
+    assert (rows[0].tolist(), rows[3].tolist()) == (rows[1].tolist(), rows[2].tolist())
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)

@@ -1,17 +1,15 @@
 """A noisy histogram, a budget that is never overspent, and a prior without zeros, the posterior mean under noise."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 
 from optrand.base._validation import check_prior
-from optrand.errors import InvalidInput
 from optrand.sampling import _priors
 from optrand.sampling._discrete_noise import discrete_laplace
 from optrand.sampling._entropy import SeededEntropy, SystemEntropy
@@ -47,14 +45,16 @@ def test_ten_thousand_labels_with_system_entropy():
     assert noisy != private_histogram(np.full(10_000, 50), 0.1, source=SystemEntropy())
 
 
-@pytest.mark.parametrize(
-    "counts",
-    [[], [1.0, 2.0], [[1, 2]], [True, False], ["1"], [1, -1]],
-    ids=["empty", "float", "2d", "bool", "text", "-"],
+@by_case(
+    "words, call, arguments",
+    *[(".", private_histogram, (counts, 1.0)) for counts in ([], [1.0, 2.0], [[1, 2]], [True, False], ["1"], [1, -1])],
+    *[(".", split_at, (1.0, part)) for part in (1.0, 2.0, 0.0, -0.1, math.nan, True, "0.1")],
+    ("at least one of each", split_budget, (1.0, 0, 5)),
+    ("at least one of each", split_budget, (1.0, 5, 0)),
+    (r"0 row\(s\)", smoothed_prior, (EstimatedPrior((1, 2), 1.0), 0)),
 )
-def test_counts_other_than_natural_numbers_are_refused(counts):
-    with pytest.raises(InvalidInput):
-        private_histogram(counts, 1.0)
+def test_counts_and_budgets_without_meaning_are_refused(words, call, arguments):
+    assert_error(words, call, *arguments)
 
 
 def test_a_prior_is_clipped_and_normalised():
@@ -85,11 +85,7 @@ def test_the_split_is_that_of_the_paper_up_to_its_ceiling():
     assert split_budget(4.0, 1000, 1) == BudgetSplit(4.0 * PRIOR_SHARE, 3.8)
 
 
-@given(
-    epsilon=st.floats(1e-300, 700.0),
-    k=st.integers(1, 10_000),
-    n=st.integers(1, 10**9),
-)
+@given(epsilon=st.floats(1e-300, 700.0), k=st.integers(1, 10_000), n=st.integers(1, 10**9))
 def test_the_two_parts_never_exceed_the_whole(epsilon, k, n):
     split = split_budget(epsilon, k, n)
     written = lambda x: Fraction(repr(x))  # noqa: E731
@@ -99,21 +95,7 @@ def test_the_two_parts_never_exceed_the_whole(epsilon, k, n):
     assert 0 < split.prior <= PRIOR_SHARE * epsilon < split.labels
 
 
-@pytest.mark.parametrize("part", [1.0, 2.0, 0.0, -0.1, math.nan, True, "0.1"])
-def test_a_part_that_leaves_nothing_is_refused(part):
-    with pytest.raises(InvalidInput):
-        split_at(1.0, part)
-
-
-@pytest.mark.parametrize(("k", "n"), [(0, 5), (5, 0)])
-def test_a_split_needs_labels_and_rows(k, n):
-    with pytest.raises(InvalidInput, match="at least one of each"):
-        split_budget(1.0, k, n)
-
-
 # A prior without zeros
-
-
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 100, 1000])
 @pytest.mark.parametrize("rate", [1e-9, 1e-7, 1e-3, 0.1, 3.0, 300.0])
 def test_sums_over_a_bin_are_the_sums(rows, rate):
@@ -150,11 +132,7 @@ def by_enumeration(noisy, rows, epsilon):
     return (1 - FLOOR) * means / means.sum() + FLOOR / len(noisy)
 
 
-@given(
-    st.lists(st.integers(-40, 120), min_size=2, max_size=6),
-    st.integers(1, 80),
-    st.floats(0.05, 3.0),
-)
+@given(st.lists(st.integers(-40, 120), min_size=2, max_size=6), st.integers(1, 80), st.floats(0.05, 3.0))
 def test_clipping_loses_nothing_and_bins_are_summed_in_closed_form(noisy, rows, epsilon):
     clipped = EstimatedPrior(tuple(max(count, 0) for count in noisy), epsilon)
     expected = by_enumeration(noisy, rows, epsilon)
@@ -194,8 +172,3 @@ def test_it_is_nearer_to_the_truth_than_clipping_where_most_labels_are_empty():
     clipped = np.mean([((one.probabilities - shares) ** 2).sum() for one in estimates])
     smoothed = np.mean([((smoothed_prior(one, 1_000) - shares) ** 2).sum() for one in estimates])
     assert smoothed < 0.5 * clipped
-
-
-def test_a_table_without_rows_is_refused():
-    with pytest.raises(InvalidInput, match=r"0 row\(s\)"):
-        smoothed_prior(EstimatedPrior((1, 2), 1.0), 0)

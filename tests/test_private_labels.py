@@ -1,7 +1,5 @@
 """The holder of private labels: an exact account, and no way around it."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import os
@@ -15,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -48,8 +47,7 @@ def test_the_account_is_that_of_sums_done_by_hand(requests) -> None:
     for rows, epsilon in requests:
         after = [expected[row] + Fraction(str(epsilon)) * (row in rows) for row in range(6)]
         if max(after) > Fraction(3, 2):
-            with pytest.raises(OverBudget):
-                labels.release(sorted(rows), UniformRR(3, epsilon))
+            assert_error(None, labels.release, sorted(rows), UniformRR(3, epsilon), error=OverBudget)
         else:
             labels.release(sorted(rows), UniformRR(3, epsilon))
             expected = after
@@ -74,11 +72,9 @@ class Strange:
 def test_what_is_over_budget_draws_nothing_and_what_fails_is_not_refunded() -> None:
     labels, counting = made(3), Strange()
     labels.release([0], counting)
-    with pytest.raises(OverBudget):
-        labels.release([0, 1], counting)
+    assert_error(None, labels.release, [0, 1], counting, error=OverBudget)
     assert counting.calls == 1
-    with pytest.raises(DrawFailed):
-        labels.release([1], Strange(RuntimeError))
+    assert_error(None, labels.release, [1], Strange(RuntimeError), error=DrawFailed)
     assert paid(labels) == [Fraction(7, 10), Fraction(7, 10), 0]
 
 
@@ -116,8 +112,7 @@ def test_slices_share_one_account() -> None:
     # And they release their own labels.
     labels = PrivateLabels([0, 1, 2, 1], 40.0, [0, 1, 2])
     release = labels[[3, 2]].release([1, 0], UniformRR(3, 40.0))
-    assert release.rows.tolist() == [1, 0]
-    assert release.values.tolist() == [2, 1]
+    assert (release.rows.tolist(), release.values.tolist()) == ([1, 0], [2, 1])
 
 
 def test_threads_take_turns() -> None:
@@ -151,31 +146,27 @@ def test_a_forked_account_is_none() -> None:
     assert os.read(reading, 100) == b"refused"
 
 
-@pytest.mark.parametrize(
+@by_case(
     "look",
-    [
-        copy.copy,
-        copy.deepcopy,
-        pickle.dumps,
-        PrivateLabels.__getstate__,
-        np.asarray,
-        np.array,
-        list,
-        sorted,
-        pd.Series,
-        lambda x: [*x],
-    ],
+    copy.copy,
+    copy.deepcopy,
+    pickle.dumps,
+    PrivateLabels.__getstate__,
+    np.asarray,
+    np.array,
+    list,
+    sorted,
+    pd.Series,
+    lambda x: [*x],
 )
 def test_labels_are_not_copied_nor_turned_into_arrays(look) -> None:
-    with pytest.raises(InvalidInput, match="private labels cannot be"):
-        look(made())
+    assert_error("private labels cannot be", look, made())
 
 
 @pytest.mark.parametrize("rows", [[0, 0], [12], [-1], [0.0], [[0]], "all", [True] * 3, 3])
 def test_rows_are_distinct_places(rows) -> None:
     labels = made()
-    with pytest.raises(InvalidInput):
-        labels.release(rows, UniformRR(3, 1.0))
+    assert_error(None, labels.release, rows, UniformRR(3, 1.0))
     with pytest.raises(InvalidInput):
         labels[rows]
     assert labels.spent.epsilon == 0
@@ -194,14 +185,11 @@ def test_strange_numbers_domains_and_budgets_are_refused() -> None:
     for strange in (0.5, 7, float("nan"), float("inf"), -1):
         with pytest.raises(InvalidInput, match="at least one label is missing or outside"):
             PrivateLabels(np.array([0, 1, strange]), 1.0, [2, 1, 0])
-    with pytest.raises(InvalidInput, match="labels is no array"):
-        PrivateLabels(["yes", ["no", "yes"]], 1.0, CLASSES)
+    assert_error("labels is no array", PrivateLabels, ["yes", ["no", "yes"]], 1.0, CLASSES)
     for domain in (["a"], ["a", "a"], ["a", None], "ab", 3, [["a"], ["b"]], [0, float("nan")], []):
-        with pytest.raises(InvalidInput):
-            PrivateLabels(["a", "a"], 1.0, domain)
+        assert_error(None, PrivateLabels, ["a", "a"], 1.0, domain)
     for options in ({"epsilon": 0}, {"epsilon": -1.0}, {"delta": 1.0}, {"delta": -0.1}):
-        with pytest.raises(InvalidInput):
-            made(**options)
+        assert_error(None, made, **options)
 
 
 def test_the_domain_is_the_declared_one_whatever_kind_the_labels_are() -> None:
@@ -214,8 +202,7 @@ def test_the_domain_is_the_declared_one_whatever_kind_the_labels_are() -> None:
 
 
 def test_noise_in_floats_needs_leave_and_is_said() -> None:
-    with pytest.raises(InvalidInput, match="for real numbers only"):
-        made().release([0], Alibi(3, 1.0))
+    assert_error("for real numbers only", made().release, [0], Alibi(3, 1.0))
     labels = made(allow_inexact=True)
     assert not labels.release([0], Alibi(3, 1.0)).spent.exact
     assert "for real numbers only" in str(labels.spent)
@@ -232,22 +219,15 @@ def test_delta_needs_a_budget() -> None:
     assert labels.spent.delta == Fraction(1, 10**6)
 
 
-@pytest.mark.parametrize(
+@by_case(
     "randomizer",
-    [
-        UniformRR(4, 1.0),
-        UnaryBits(2, 1.0),
-        DiscreteLaplace([0, 2], 1.0),
-        optrand.rr([5, 6, 7], 1.0),
-        rr_with_prior_batch([[0.2, 0.3, 0.5]] * 2, 1.0),
-        object(),
-    ],
+    *[UniformRR(4, 1.0), UnaryBits(2, 1.0), DiscreteLaplace([0, 2], 1.0), optrand.rr([5, 6, 7], 1.0)],
+    *[rr_with_prior_batch([[0.2, 0.3, 0.5]] * 2, 1.0), object()],
     ids=lambda randomizer: type(randomizer).__name__,
 )
 def test_randomizers_for_other_labels_are_refused_before_they_are_charged(randomizer) -> None:
     labels = made()
-    with pytest.raises(InvalidInput):
-        labels.release([0, 1, 2], randomizer)
+    assert_error(None, labels.release, [0, 1, 2], randomizer)
     assert labels.spent.epsilon == 0
 
 
@@ -260,10 +240,8 @@ def test_mechanisms_take_the_numbers_of_the_domain_or_of_its_classes() -> None:
 
 def test_additive_noise_wants_labels_within_its_range() -> None:
     labels = PrivateLabels([0, 1, 2], 2.0, [0, 1, 2], allow_inexact=True)
-    with pytest.raises(InvalidInput):
-        labels.release([0], Laplace([0, 1], 1.0))
-    with pytest.raises(InvalidInput):
-        labels.release([0], DiscreteLaplace([0, 2], 1.0, step=2.0))
+    assert_error(None, labels.release, [0], Laplace([0, 1], 1.0))
+    assert_error(None, labels.release, [0], DiscreteLaplace([0, 2], 1.0, step=2.0))
     assert labels.spent.epsilon == 0
     assert labels.release([0], DiscreteLaplace([0, 2], 1.0)).spent.exact
 
@@ -274,11 +252,9 @@ def test_the_threat_model_is_in_the_type() -> None:
     clusters = ClusterRR(3, threshold=0.1, noise_scale=4, resampling=0.9)
     groups = Groups.of_ids([0] * 6 + [1] * 6)
     release = labels.release(slice(None), clusters, groups=groups)
-    assert release.trust == "central"
-    assert release.spent.epsilon == clusters.exact_epsilon
+    assert (release.trust, release.spent.epsilon) == ("central", clusters.exact_epsilon)
     assert labels.prior([3], CLASSES, 0.5).trust == "central"
-    with pytest.raises(InvalidInput, match="groups="):
-        labels.release(slice(None), clusters)
+    assert_error("groups=", labels.release, slice(None), clusters)
 
 
 def test_a_prior_counts_the_labels_in_the_order_asked_for() -> None:
@@ -291,10 +267,8 @@ def test_a_prior_counts_the_labels_in_the_order_asked_for() -> None:
     for shares in (prior.probabilities, prior.projected, prior.clipped.probabilities):
         assert shares.sum() == pytest.approx(1.0, abs=1e-12)
     for wrong in ([0, 2], [0, 1], [0, 0, -1]):
-        with pytest.raises(InvalidInput):
-            labels.prior([0], [0, 1, 2], 1.0, bins=wrong)
-    with pytest.raises(InvalidInput):
-        labels.prior([0], [0, 1], 1.0)
+        assert_error(None, labels.prior, [0], [0, 1, 2], 1.0, bins=wrong)
+    assert_error(None, labels.prior, [0], [0, 1], 1.0)
 
 
 def test_a_release_holds_no_reference_to_the_labels() -> None:
@@ -358,8 +332,7 @@ def test_labels_pass_through_splits_and_pipelines() -> None:
     assert set(pipeline.fit(train, left).predict(test)) <= set(CLASSES)
     assert right.spent.epsilon == 0
     assert left.spent.epsilon == 8
-    with pytest.raises(InvalidInput, match="would leak"):
-        pipeline.score(test, right)
+    assert_error("would leak", pipeline.score, test, right)
 
 
 def test_without_scikit_learn_the_package_says_what_is_missing() -> None:

@@ -1,13 +1,12 @@
 """Problems: sorted, checked, with the value of the definition, and refused if they are meaningless."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
@@ -25,8 +24,6 @@ HALVES = [0.5, 0.5]
 
 
 # ------------------------------------------------------------------------------------------------------- construction
-
-
 @given(st.data())
 def test_order_of_labels_and_outputs_makes_no_difference(data):
     labels = data.draw(label_sets(2, 5))
@@ -37,11 +34,7 @@ def test_order_of_labels_and_outputs_makes_no_difference(data):
     columns = data.draw(st.permutations(range(3)))
     plain = regression(labels, prior, 1.0, loss=losses.Tabulated(table), outputs=outputs)
     shuffled = regression(
-        labels[rows],
-        prior[rows],
-        1.0,
-        loss=losses.Tabulated(table[rows][:, columns]),
-        outputs=outputs[columns],
+        labels[rows], prior[rows], 1.0, loss=losses.Tabulated(table[rows][:, columns]), outputs=outputs[columns]
     )
     assert shuffled == plain
     assert hash(shuffled) == hash(plain)
@@ -50,23 +43,17 @@ def test_order_of_labels_and_outputs_makes_no_difference(data):
 
 def test_classification_is_over_its_own_labels():
     problem = classification([0.5, 0.3, 0.2], 1.0, labels=[7, 3, 5])
-    assert problem.labels.tolist() == [3.0, 5.0, 7.0]
-    assert problem.prior.tolist() == [0.3, 0.2, 0.5]
-    assert problem.outputs == Grid([3, 5, 7])
-    assert problem.sign == -1.0
+    assert (problem.labels.tolist(), problem.prior.tolist()) == ([3.0, 5.0, 7.0], [0.3, 0.2, 0.5])
+    assert (problem.outputs, problem.sign) == (Grid([3, 5, 7]), -1.0)
     assert classification([1.0], 1.0).labels.tolist() == [0.0]
 
 
 def test_equality_looks_at_every_part():
     base = regression([0, 1], HALVES, 1.0, outputs=[0, 1, 2])
     others = [
-        replace(base, labels=[0, 2]),
-        replace(base, prior=[0.25, 0.75]),
-        replace(base, epsilon=1.5),
-        replace(base, loss=losses.absolute),
-        replace(base, bias_penalty=0.5),
-        replace(base, outputs=Grid([0, 1, 3])),
-        replace(base, outputs=Line()),
+        *[replace(base, labels=[0, 2]), replace(base, prior=[0.25, 0.75]), replace(base, epsilon=1.5)],
+        *[replace(base, loss=losses.absolute), replace(base, bias_penalty=0.5)],
+        *[replace(base, outputs=Grid([0, 1, 3])), replace(base, outputs=Line())],
     ]
     assert base == regression([1, 0], HALVES, 1.0, outputs=[2, 1, 0])
     assert all(base != other for other in others)
@@ -77,61 +64,51 @@ def stated(outputs=None, **options):
     return lambda: regression([0, 1], HALVES, 1.0, outputs=outputs, **options)
 
 
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        (lambda: Problem([1, 0], HALVES, 1.0, losses.squared, 0.0, Line()), "use the constructors, which sort them"),
-        (
-            lambda: Problem([0, 1], HALVES, 1.0, losses.squared, 0.0, [0.0]),
-            "type list, expected Line or Interval",
-        ),
-        (stated(bias_penalty=-1.0), "bias_penalty is -1.0, expected a number from 0 to math.inf"),
-        (stated(bias_penalty=math.nan), "bias_penalty is nan"),
-        (stated(bias_penalty=True), "bias_penalty is of type bool"),
-        (stated(bias_penalty="inf"), "bias_penalty is of type str"),
-        (stated([0.0, -0.0]), "outputs repeats 1 value"),
-        (stated([]), "outputs is empty"),
-        (stated([0, math.inf]), "outputs holds NaN or infinite values"),
-        (stated([[0, 1]]), "outputs has 2 dimensions"),
-        (stated(["0", "1"]), "outputs holds values of type"),
-        (stated(3.0), "outputs is a single number, expected several"),
-        (stated([0, 1e151]), "outputs reach beyond 1e\\+150, where the square of a float overflows"),
-        (lambda: Interval(1, 1), "the interval from 1 to 1 is empty"),
-        (lambda: Interval(2, 1), "the interval from 2 to 1 is empty: its low end must be lower"),
-        (lambda: Interval(math.nan, 1), "the interval's low end is nan"),
-        (lambda: Interval(0, math.inf), "the interval's high end is inf"),
-        (lambda: Interval(True, 2), "the interval's low end is of type bool"),
-        (lambda: Interval(-1e200, 2), "the interval's ends reach beyond 1e\\+150"),
-        (stated(loss="squared"), "loss is the text 'squared', .*: pass optrand.losses.squared"),
-        (stated(loss=losses.Tabulated([[0, 1], [1, 0]])), "a tabulated loss needs outputs on a grid"),
-        (stated([0, 1], loss=losses.Tabulated([[0, 1]])), r"shape \(1, 2\), expected \(2, 2\)"),
-        (stated(loss=losses.zero_one), "use classification"),
-        (stated([0, 1], loss=losses.zero_one, bias_penalty=1.0), "use classification"),
-        (stated(loss=losses.absolute, bias_penalty=1.0), "absolute with a bias penalty needs outputs on a grid"),
-        (stated(loss=losses.poisson_log, bias_penalty=math.inf), "poisson_log with a bias penalty needs outputs"),
-        (stated([0, 1], loss=losses.poisson_log), "poisson_log needs outputs above 0"),
-        (stated(Interval(-1, 1), loss=losses.poisson_log), "poisson_log needs outputs above 0"),
-        (lambda: regression([-1, 1], HALVES, 1.0, loss=losses.poisson_log), "labels of at least 0"),
-    ],
+@by_case(
+    "state, message",
+    (lambda: Problem([1, 0], HALVES, 1.0, losses.squared, 0.0, Line()), "use the constructors, which sort them"),
+    (lambda: Problem([0, 1], HALVES, 1.0, losses.squared, 0.0, [0.0]), "type list, expected Line or Interval"),
+    (stated(bias_penalty=-1.0), "bias_penalty is -1.0, expected a number from 0 to math.inf"),
+    (stated(bias_penalty=math.nan), "bias_penalty is nan"),
+    (stated(bias_penalty=True), "bias_penalty is of type bool"),
+    (stated(bias_penalty="inf"), "bias_penalty is of type str"),
+    (stated([0.0, -0.0]), "outputs repeats 1 value"),
+    (stated([]), "outputs is empty"),
+    (stated([0, math.inf]), "outputs holds NaN or infinite values"),
+    (stated([[0, 1]]), "outputs has 2 dimensions"),
+    (stated(["0", "1"]), "outputs holds values of type"),
+    (stated(3.0), "outputs is a single number, expected several"),
+    (stated([0, 1e151]), "outputs reach beyond 1e\\+150, where the square of a float overflows"),
+    (lambda: Interval(1, 1), "the interval from 1 to 1 is empty"),
+    (lambda: Interval(2, 1), "the interval from 2 to 1 is empty: its low end must be lower"),
+    (lambda: Interval(math.nan, 1), "the interval's low end is nan"),
+    (lambda: Interval(0, math.inf), "the interval's high end is inf"),
+    (lambda: Interval(True, 2), "the interval's low end is of type bool"),
+    (lambda: Interval(-1e200, 2), "the interval's ends reach beyond 1e\\+150"),
+    (stated(loss="squared"), "loss is the text 'squared', .*: pass optrand.losses.squared"),
+    (stated(loss=losses.Tabulated([[0, 1], [1, 0]])), "a tabulated loss needs outputs on a grid"),
+    (stated([0, 1], loss=losses.Tabulated([[0, 1]])), r"shape \(1, 2\), expected \(2, 2\)"),
+    (stated(loss=losses.zero_one), "use classification"),
+    (stated([0, 1], loss=losses.zero_one, bias_penalty=1.0), "use classification"),
+    (stated(loss=losses.absolute, bias_penalty=1.0), "absolute with a bias penalty needs outputs on a grid"),
+    (stated(loss=losses.poisson_log, bias_penalty=math.inf), "poisson_log with a bias penalty needs outputs"),
+    (stated([0, 1], loss=losses.poisson_log), "poisson_log needs outputs above 0"),
+    (stated(Interval(-1, 1), loss=losses.poisson_log), "poisson_log needs outputs above 0"),
+    (lambda: regression([-1, 1], HALVES, 1.0, loss=losses.poisson_log), "labels of at least 0"),
 )
 def test_what_has_no_meaning_is_refused(state, message):
-    with pytest.raises(InvalidInput, match=message):
-        state()
+    assert_error(message, state)
 
 
 # ---------------------------------------------------------------------------------------------- feasible if and only if
-
-
-@pytest.mark.parametrize(
-    ("outputs", "label"),
-    [
-        # At exp(epsilon) = 3 the labels 0, 1, 2 need outputs from -1 to 3.
-        ([-0.9, 1, 3], "lowest label, 0"),
-        ([-1, 1, 2.9], "highest label, 2"),
-        ([1.0], "lowest label, 0"),
-        (Interval(-0.9, 4), "lowest label, 0"),
-        (Interval(-2, 2.9), "highest label, 2"),
-    ],
+@by_case(
+    "outputs, label",
+    # At exp(epsilon) = 3 the labels 0, 1, 2 need outputs from -1 to 3.
+    ([-0.9, 1, 3], "lowest label, 0"),
+    ([-1, 1, 2.9], "highest label, 2"),
+    ([1.0], "lowest label, 0"),
+    (Interval(-0.9, 4), "lowest label, 0"),
+    (Interval(-2, 2.9), "highest label, 2"),
 )
 def test_outputs_that_cannot_be_unbiased_name_the_label_and_the_range(outputs, label):
     with pytest.raises(Infeasible, match=f"the {label}, cannot be unbiased") as caught:
@@ -195,8 +172,6 @@ def test_at_any_budget_the_line_is_feasible():
 
 
 # ---------------------------------------------------------------------------------------------------------------- value
-
-
 @given(st.data())
 def test_the_value_is_the_definition(data):
     labels = data.draw(label_sets(1, 4))
@@ -222,8 +197,7 @@ def test_a_tabulated_loss_is_known_on_its_grid_only():
     problem = regression([0, 1], HALVES, 1.0, loss=losses.Tabulated([[0, 1, 4], [4, 1, 0]]), outputs=[0, 1, 2])
     assert problem.loss_table(np.array([0.0, 2.0])).tolist() == [[0.0, 4.0], [4.0, 0.0]]
     for outside in ([0.5], [-1.0], [3.0]):
-        with pytest.raises(InvalidInput, match="known for the values of its grid only"):
-            problem.loss_table(np.array(outside))
+        assert_error("known for the values of its grid only", problem.loss_table, np.array(outside))
 
 
 def test_bias_weights():
@@ -240,8 +214,7 @@ def test_a_loss_of_the_user_needs_a_grid(outputs):
         regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, loss=quartic, outputs=outputs)
     # Another loss under a known name is the user's own as well.
     renamed = losses.Loss("squared", quartic.evaluate, quartic.bracket)
-    with pytest.raises(InvalidInput, match="needs outputs on a grid"):
-        regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, loss=renamed, outputs=outputs)
+    assert_error("needs outputs on a grid", regression, [0, 1, 2], [0.5, 0.3, 0.2], 1.0, loss=renamed, outputs=outputs)
     assert regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, loss=quartic, outputs=[0, 1, 2]).loss == quartic
 
 
@@ -268,8 +241,7 @@ def test_a_series_in_another_order_than_the_labels_is_refused():
         lambda prior: optrand.debiased_rr(range(3), 1.0, prior=prior).prior,
     )
     for call in calls:
-        with pytest.raises(InvalidInput, match="index is not in the order of"):
-            call(counted)
+        assert_error("index is not in the order of", call, counted)
         assert call(counted.sort_index()).tolist() == [0.3, 0.2, 0.5]
         assert call(pd.Series([0.3, 0.2, 0.5], index=["low", "high", "none"])).tolist() == [0.3, 0.2, 0.5]
     # Labels in any order: an index that names them in theirs is right.

@@ -1,7 +1,5 @@
 """Programs: their sizes, one optimum for all of them, and tables that are private however the answer came out."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -9,10 +7,8 @@ import pytest
 
 from optrand import certify, classification, losses, regression, unbiased_range, unbiased_regression
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Randomizer
 from optrand.programs import Program, Pure, Unbiased
 from optrand.solvers import ColumnGeneration, ReducedDual, solve
-from optrand.solvers._clarabel import Clarabel
 from optrand.solvers._feasibility import attainable_loss
 from optrand.solvers.grid._column_generation import Master
 from tests.oracle import largest_ratio
@@ -30,8 +26,6 @@ def mesh(epsilon, size=7):
 
 
 # ------------------------------------------------------------------------------------------------------------- sizes
-
-
 def test_the_master_holds_the_columns_that_it_is_given():
     problem = regression(LABELS, PRIOR, 1.0, bias_penalty=3.0, outputs=mesh(1.0))
     members, outputs = np.array([[True, False], [True, True], [False, True]]), problem.outputs.values[[2, 4]]
@@ -47,8 +41,6 @@ def test_the_master_holds_the_columns_that_it_is_given():
 
 
 # ------------------------------------------------------------------------------------------------ one optimum for all
-
-
 @pytest.mark.parametrize("loss", [losses.squared, losses.absolute, losses.poisson_log])
 @pytest.mark.parametrize("penalty", [0.0, math.inf])
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
@@ -68,35 +60,10 @@ def test_two_ways_to_regress(loss, penalty, epsilon):
     assert mechanism.certificate.lower <= proof.upper + slack
 
 
-@pytest.mark.parametrize("penalty", [2.0, math.inf])
-def test_all_sets_of_labels_do_no_better_than_intervals(penalty):
-    """[B23], Claims 11 to 14: for squared loss the columns of an optimal randomizer favour intervals of labels.
-
-    All sets at all values of a fine grid: no better than intervals on the line, and worse by no more than unbiased
-    rounding to the grid costs, an eighth of the mesh width squared.
-    """
-    labels, prior, epsilon = [0.0, 0.3, 2.0, 2.5], [0.3, 0.2, 0.1, 0.4], 0.8
-    line = ReducedDual()(regression(labels, prior, epsilon, bias_penalty=penalty)).value
-    grid = np.linspace(-3.0, 5.0, 401)
-    problem = regression(labels, prior, epsilon, bias_penalty=penalty, outputs=grid)
-    every = np.array([[bool(code >> y & 1) for code in range(1, 16)] for y in range(4)])
-    master = Master(problem, np.repeat(every, grid.size, axis=1), np.tile(grid, 15))
-    answer = Clarabel().solve(master.conic())
-    arcs, _ = master.read(answer.x, answer.equal_dual)
-    outputs, table = arcs.table(math.exp(epsilon))
-    value = problem.value(Randomizer(problem.labels, outputs, table, epsilon))
-    assert line * (1 - 1e-8) <= value <= line + 0.02**2 / 8 + 1e-8 * line
-
-
 # ------------------------------------------------------------------------------------------------- reading answers
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 8.0, 40.0])
 def test_what_is_read_is_private_to_the_last_digit(epsilon):
-    for problem in (
-        regression(LABELS, PRIOR, epsilon, outputs=mesh(epsilon)),
-        classification(PRIOR, epsilon),
-    ):
+    for problem in (regression(LABELS, PRIOR, epsilon, outputs=mesh(epsilon)), classification(PRIOR, epsilon)):
         randomizer = ColumnGeneration()(problem).randomizer
         assert largest_ratio(randomizer.matrix) <= math.exp(epsilon) * (1 + 1e-12)
         assert np.abs(randomizer.matrix.sum(axis=1) - 1).max() <= 1e-9

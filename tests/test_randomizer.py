@@ -1,40 +1,35 @@
 """The finite channel: its refusals, and its figures against their definitions."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from flows import arcs_of, forward
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import label_sets, priors
 
 from optrand import closed_forms, losses, regression
-from optrand.errors import InvalidInput
 from optrand.model._randomizer import Arcs, Randomizer
 
 
-@pytest.mark.parametrize(
-    ("labels", "outputs", "matrix", "message"),
-    [
-        ([1, 0], [0, 1], [[1, 0], [0, 1]], "labels of a randomizer must strictly increase"),
-        ([0, 0], [0, 1], [[1, 0], [0, 1]], "labels of a randomizer must strictly increase"),
-        ([0, 1], [1, 1], [[1, 0], [0, 1]], "outputs of a randomizer must strictly increase"),
-        ([0, 1], [0, 1], [[1, 0]], r"matrix has shape \(1, 2\), expected \(2, 2\): one row per label"),
-        ([0, 1], [0, 1, 2], [[1, 0], [0, 1]], r"expected \(2, 3\)"),
-        ([0, 1], [0, 1], [1, 0], r"matrix has shape \(2,\)"),
-        ([0, 1], [0, 1], [[1, math.nan], [0, 1]], "matrix holds NaN or infinite entries"),
-        ([0, 1], [0, 1], [[1, math.inf], [0, 1]], "matrix holds NaN or infinite entries"),
-        ([0, math.nan], [0, 1], [[1, 0], [0, 1]], "labels holds NaN"),
-        ([], [0], [], "labels is empty"),
-        ([0], [], [[]], "outputs is empty"),
-    ],
+@by_case(
+    "labels, outputs, matrix, message",
+    ([1, 0], [0, 1], [[1, 0], [0, 1]], "labels of a randomizer must strictly increase"),
+    ([0, 0], [0, 1], [[1, 0], [0, 1]], "labels of a randomizer must strictly increase"),
+    ([0, 1], [1, 1], [[1, 0], [0, 1]], "outputs of a randomizer must strictly increase"),
+    ([0, 1], [0, 1], [[1, 0]], r"matrix has shape \(1, 2\), expected \(2, 2\): one row per label"),
+    ([0, 1], [0, 1, 2], [[1, 0], [0, 1]], r"expected \(2, 3\)"),
+    ([0, 1], [0, 1], [1, 0], r"matrix has shape \(2,\)"),
+    ([0, 1], [0, 1], [[1, math.nan], [0, 1]], "matrix holds NaN or infinite entries"),
+    ([0, 1], [0, 1], [[1, math.inf], [0, 1]], "matrix holds NaN or infinite entries"),
+    ([0, math.nan], [0, 1], [[1, 0], [0, 1]], "labels holds NaN"),
+    ([], [0], [], "labels is empty"),
+    ([0], [], [[]], "outputs is empty"),
 )
 def test_what_is_no_table_is_refused(labels, outputs, matrix, message):
-    with pytest.raises(InvalidInput, match=message):
-        Randomizer(labels, outputs, matrix, 1.0)
+    assert_error(message, Randomizer, labels, outputs, matrix, 1.0)
 
 
 def test_it_cannot_be_changed():
@@ -116,6 +111,7 @@ def test_figures_of_arcs_are_those_of_their_table(channel, data):
     for loss in (losses.squared, losses.absolute):
         problem = regression(channel.labels, prior, 1.0, loss=loss)
         assert problem.value(channel) == pytest.approx(problem.value(dense), rel=1e-12, abs=1e-13 * square)
+        assert channel.losses(loss) @ prior == pytest.approx(problem.value(channel), rel=1e-12, abs=1e-13 * square)
     assert channel.losses(bias_penalty=2.0) == pytest.approx(
         dense.losses(bias_penalty=2.0), rel=1e-9, abs=1e-9 * square
     )

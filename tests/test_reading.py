@@ -1,14 +1,12 @@
 """Declarations as users write them are read as written, and slips are named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 
 from optrand.cli._reading import parse_columns, parse_declared, parse_labels, read_loss, read_prior
-from optrand.errors import InvalidInput
 
 
 @pytest.fixture(autouse=True)
@@ -17,15 +15,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("text", "labels"),
-    [
-        ("0:3", [0, 1, 2, 3]),
-        ("-1:1:0.5", [-1, -0.5, 0, 0.5, 1]),
-        ("0:0.3:0.1", [0, 0.1, 0.2, 0.3]),
-        ("7, -1,2.5", [-1, 2.5, 7]),
-        ("1e3", [1000]),
-    ],
+@by_case(
+    "text, labels",
+    ("0:3", [0, 1, 2, 3]),
+    ("-1:1:0.5", [-1, -0.5, 0, 0.5, 1]),
+    ("0:0.3:0.1", [0, 0.1, 0.2, 0.3]),
+    ("7, -1,2.5", [-1, 2.5, 7]),
+    ("1e3", [1000]),
 )
 def test_labels_are_the_decimals_that_are_written(text: str, labels: list[float]) -> None:
     assert parse_labels(text).tolist() == labels
@@ -35,8 +31,7 @@ def test_labels_are_the_decimals_that_are_written(text: str, labels: list[float]
 
 @pytest.mark.parametrize("text", ["0:9007199254740994:9007199254740994", "9007199254740993,0"])
 def test_integers_that_floats_cannot_tell_apart_are_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match=r"beyond 2\*\*53"):
-        parse_labels(text)
+    assert_error(r"beyond 2\*\*53", parse_labels, text)
 
 
 def test_a_line_of_a_file_of_names_is_a_name_whatever_it_holds() -> None:
@@ -61,23 +56,20 @@ def test_numbers_are_names_if_the_task_says_so() -> None:
     assert parse_declared("1:3", "classification") == ("1", "2", "3")
 
 
-@pytest.mark.parametrize(
-    ("text", "task", "message"),
-    [
-        ("1,2,3+", None, "2 of 3 declared labels are numbers, .* with --task classification"),
-        ("0,1,O", None, "2 of 3 declared labels are numbers"),
-        ("0-52", None, "would be a single name: write the range of numbers as 0:52"),
-        ("1 to 3", "classification", "as 1:3"),
-        ("yes,no", "regression", "entry 1 of the list is not a number"),
-        ("nan,1", None, "entry 1 of the list"),
-        ("0:O", None, "an end of '0:O'"),
-        ("1,2,", None, "entry 3 of the list"),
-        ("", None, "entry 1 of the list"),
-    ],
+@by_case(
+    "text, task, message",
+    ("1,2,3+", None, "2 of 3 declared labels are numbers, .* with --task classification"),
+    ("0,1,O", None, "2 of 3 declared labels are numbers"),
+    ("0-52", None, "would be a single name: write the range of numbers as 0:52"),
+    ("1 to 3", "classification", "as 1:3"),
+    ("yes,no", "regression", "entry 1 of the list is not a number"),
+    ("nan,1", None, "entry 1 of the list"),
+    ("0:O", None, "an end of '0:O'"),
+    ("1,2,", None, "entry 3 of the list"),
+    ("", None, "entry 1 of the list"),
 )
 def test_labels_that_may_be_mistyped_are_refused(text: str, task: str | None, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        parse_declared(text, task)
+    assert_error(message, parse_declared, text, task)
     assert parse_columns('id,"a,b"', "--ids") == ("id", "a,b")
 
 
@@ -114,8 +106,7 @@ SLIPS = {
 def test_slips_in_a_prior_are_named_by_their_line(name: str) -> None:
     content, words = SLIPS[name]
     Path("prior.csv").write_text(content)
-    with pytest.raises(InvalidInput, match=words):
-        read_prior("prior.csv", np.array([0.0, 1.0]))
+    assert_error(words, read_prior, "prior.csv", np.array([0.0, 1.0]))
 
 
 def test_a_class_may_be_named_in_the_first_line_of_a_prior() -> None:
@@ -135,5 +126,4 @@ def test_a_loss_has_a_row_for_each_label() -> None:
     Path("loss.csv").write_text("0,1,2.5\n1,0,1e-3\n")
     assert read_loss("loss.csv").entries.tolist() == [[0, 1, 2.5], [1, 0, 0.001]]
     Path("loss.csv").write_text("0,1\n1\n")
-    with pytest.raises(InvalidInput, match="several lengths"):
-        read_loss("loss.csv")
+    assert_error("several lengths", read_loss, "loss.csv")

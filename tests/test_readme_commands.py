@@ -1,7 +1,5 @@
 """The command lines of the README, the tour and the how-tos run as they are printed."""
 
-from __future__ import annotations
-
 import doctest
 import json
 import re
@@ -12,8 +10,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from asserting import by_case
+from commands import invoke
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from optrand.cli import app
 
@@ -50,14 +49,12 @@ def lines(page):
     return [line for line in told if line not in LONG and not line.startswith("theory --claim")]
 
 
-@pytest.mark.parametrize(
-    ("page", "least"), [(README, 4), pytest.param(TOUR, 10, marks=pytest.mark.docs)], ids=["readme", "tour"]
-)
+@by_case("page, least", (README, 4), pytest.param(TOUR, 10, marks=pytest.mark.docs), ids=["readme", "tour"])
 def test_each_command_line_runs(clone, page, least):
     own = lines(page)
     assert len(own) >= least
     for line in own:
-        result = CliRunner().invoke(app, shlex.split(line))
+        result = invoke(*shlex.split(line))
         assert result.exit_code == 0, f"{line}: {result.stderr}"
     spent = json.loads((clone / "noisy.csv.release.json").read_text())
     assert spent["epsilon"] == 1.0
@@ -86,7 +83,7 @@ def test_pages_run_from_top_to_bottom_as_printed(page):
             assert told == []
             names = test.globs
         else:
-            result = CliRunner().invoke(app, shlex.split(line.replace("\\\n", " "))[1:])
+            result = invoke(*shlex.split(line.replace("\\\n", " "))[1:])
             assert result.exit_code == 0, f"{line}: {result.stderr}"
 
 
@@ -107,7 +104,7 @@ def test_the_demo_prints_what_the_tour_shows(clone):
     """Line by line, except for figures of the noise: the gap, the loss and the errors of counts."""
     (line,) = re.findall(r"^\t\$\(RUN\)optrand (randomize .*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     (clone / "demo").mkdir()
-    told = CliRunner().invoke(app, shlex.split(line)).stdout.splitlines()
+    told = invoke(*shlex.split(line)).stdout.splitlines()
     block = re.search(r"and prints\n\n((?: {4}.*\n)+)", TOUR)
     assert block is not None
     printed = [row[4:] for row in block[1].splitlines()]
@@ -121,17 +118,14 @@ def test_the_demo_prints_what_the_tour_shows(clone):
 def test_the_demo_is_refused_the_second_time_and_says_why(clone):
     (line,) = re.findall(r"^\t\$\(RUN\)optrand (randomize .*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     (clone / "demo").mkdir()
-    assert CliRunner().invoke(app, shlex.split(line)).exit_code == 0
+    invoke(*shlex.split(line), code=0)
     before = (clone / "demo" / "weeks.csv").read_bytes()
-    second = CliRunner().invoke(app, [*shlex.split(line), "--force"])
-    assert second.exit_code == 5
+    second = invoke(*shlex.split(line), "--force", code=5)
     assert "was released before, for epsilon" in second.stderr
     assert "--again" in second.stderr
     assert (clone / "demo" / "weeks.csv").read_bytes() == before
-    assert CliRunner().invoke(app, [*shlex.split(line), "--force", "--again"]).exit_code == 0
-    totals = json.loads(CliRunner().invoke(app, ["ledger", "--ledger", "demo/ledger.sqlite", "--json"]).stdout)[
-        "totals"
-    ]
+    invoke(*shlex.split(line), "--force", "--again", code=0)
+    totals = json.loads(invoke("ledger", "--ledger", "demo/ledger.sqlite", "--json").stdout)["totals"]
     assert [total["dataset"] for total in totals] == ["demo"]
 
 
@@ -152,24 +146,19 @@ def test_a_release_whose_output_nobody_reads_is_complete_and_says_so(clone):
 def test_classes_keep_their_type_and_missing_ones_are_a_class(clone):
     (clone / "in.csv").write_text("x,y\n" + "1,true\n2,false\n3,\n" * 40)
     declared = ["--column", "y", "--labels", "true,false", "--nulls", "class", "--epsilon", "4", "--dataset", "d"]
-    result = CliRunner().invoke(app, ["randomize", "in.csv", "out.csv", *declared, "--json"])
-    assert result.exit_code == 0, result.stderr
+    result = invoke("randomize", "in.csv", "out.csv", *declared, "--json", code=0)
     answer = json.loads(result.stdout)
-    assert answer["labels"] == 3
-    assert answer["copied"] == ["x"]
-    assert answer["exit"] == 0
+    assert (answer["labels"], answer["copied"], answer["exit"]) == (3, ["x"], 0)
     assert {row.split(",")[1] for row in (clone / "out.csv").read_text().splitlines()[1:]} <= {"true", "false", ""}
-    estimated = CliRunner().invoke(app, ["estimate", "out.csv.release.json", "out.csv", "--json"])
-    assert estimated.exit_code == 0, estimated.stderr
+    invoke("estimate", "out.csv.release.json", "out.csv", "--json", code=0)
 
 
 @pytest.mark.parametrize("more", [["--loss", "absolute", "--outputs", "interval:0:2"], ["--loss", "zero-one"]])
 def test_other_losses_are_released_with_a_proof(clone, more):
     (clone / "in.csv").write_text("y\n" + "1\n2\n" * 30)
-    result = CliRunner().invoke(app, ["randomize", "in.csv", "out.csv", *SHORT, "--dataset", "d", *more, "--json"])
-    assert result.exit_code == 0, result.stderr
+    result = invoke("randomize", "in.csv", "out.csv", *SHORT, "--dataset", "d", *more, "--json", code=0)
     answer = json.loads(result.stdout)
     assert float(answer["noisy_label_loss"]) < 10
     # Of classes whose histogram would be hard to estimate, one in a hundred is drawn by randomized response.
     assert answer["verified_gap"] < (0.0102 if "zero-one" in more else 1e-6)
-    assert CliRunner().invoke(app, ["verify", "out.csv.release.json", "--table", "out.csv"]).exit_code == 0
+    invoke("verify", "out.csv.release.json", "--table", "out.csv", code=0)

@@ -1,7 +1,5 @@
 """Pickles and copies are made by constructors: they are checked again, and carry no result that was computed before."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections.abc import Callable
@@ -11,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asserting import assert_error
 
 import optrand
 from optrand import Dual, Grid, audit, losses
@@ -19,7 +18,6 @@ from optrand.base._validation import Record
 from optrand.baselines import Groups, LabelRandomization, LatticeAlibi, UniformRR
 from optrand.baselines._cluster import ClusterPriorRelease, ClusterPriors, ClusterRelease
 from optrand.baselines._peer_to_peer import PeerRelease
-from optrand.errors import InvalidInput
 from optrand.learning import LabelRelease
 from optrand.mechanism._privacy_loss import DominatingPair
 from optrand.mechanism._tabulation import tabulate
@@ -134,8 +132,7 @@ def test_an_altered_pickle_is_proven_again_and_refused() -> None:
     ):
         make, (kind, arguments) = record.__reduce__()
         assert make(kind, arguments) == record
-        with pytest.raises(InvalidInput, match=message):
-            make(kind, {**arguments, **changes})
+        assert_error(message, make, kind, {**arguments, **changes})
 
 
 def test_a_state_beside_the_arguments_is_refused() -> None:
@@ -143,8 +140,7 @@ def test_a_state_beside_the_arguments_is_refused() -> None:
         def __reduce__(self) -> tuple[Any, ...]:
             return (*Dual([1.0], [0.0]).__reduce__(), {"bound": 11.9})
 
-    with pytest.raises(InvalidInput, match="a Dual is made by its constructor only"):
-        pickle.loads(pickle.dumps(Forged()))  # noqa: S301
+    assert_error("a Dual is made by its constructor only", pickle.loads, pickle.dumps(Forged()))
 
 
 def test_arrays_of_the_caller_stay_their_own() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from random_problems import TAILS, random_problem
 from scipy.optimize import linprog
 
@@ -61,9 +62,7 @@ def random_arcs(k, seed, stars=0, *, bordered=False, charged=False, box=(-np.inf
 
 
 @pytest.mark.parametrize(("bordered", "charged"), [(False, False), (True, False), (True, True)])
-@pytest.mark.parametrize(
-    ("k", "stars", "parallel"), [(2, 0, 1), (5, 0, 1), (9, 3, 1), (4, 3, 1), (12, 1, 1), (7, 1, 2)]
-)
+@by_case("k, stars, parallel", (2, 0, 1), (5, 0, 1), (9, 3, 1), (4, 3, 1), (12, 1, 1), (7, 1, 2))
 def test_factors_solve_newtons_equations(k, stars, parallel, bordered, charged):
     arcs = random_arcs(k, 1, stars, bordered=bordered, charged=charged, parallel=parallel)
     rng, excess = np.random.default_rng(2), 0.3
@@ -157,8 +156,7 @@ def test_answers_are_proven_best(k, kind, epsilon, clustered):
 def test_without_an_attempt_or_with_too_wide_bands_there_is_no_answer():
     problem = problem_of(12, "rough", 2.0)
     for attempts in ((), (replace(FIRST, work=(0.0, 0.0, 0.0)),)):
-        with pytest.raises(SolverFailed, match="the interior point has no answer"):
-            ReducedDual(attempts=attempts)(problem)
+        assert_error("the interior point has no answer", ReducedDual(attempts=attempts), problem, error=SolverFailed)
 
 
 def attempts_made(monkeypatch, wide=()):
@@ -413,18 +411,15 @@ def test_mended_groups_leave_no_interval_too_cheap(low):
             assert (weight * outputs**2 / 2 - slope * outputs + cost).min() > -1e-12
 
 
-@pytest.mark.parametrize(
+@by_case(
     "problem",
-    [
-        optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, bias_penalty=0),
-        optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0, outputs=[-5.0, 0.0, 5.0]),
-        optrand.unbiased_regression([3], [1.0], 1.0),
-    ],
+    optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, bias_penalty=0),
+    optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0, outputs=[-5.0, 0.0, 5.0]),
+    optrand.unbiased_regression([3], [1.0], 1.0),
 )
 def test_refuses_other_problems(problem):
     assert not ReducedDual().accepts(problem)
-    with pytest.raises(InvalidInput, match="takes squared loss with a bias penalty above 0"):
-        ReducedDual()(problem)
+    assert_error("takes squared loss with a bias penalty above 0", ReducedDual(), problem)
 
 
 def test_refuses_labels_that_floats_do_not_tell_apart():

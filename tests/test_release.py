@@ -1,7 +1,5 @@
 """Releases of tables: every form of input, other columns as they are, groups, estimates, records."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import hmac
@@ -18,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from asserting import assert_error, by_case
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 import optrand
@@ -138,9 +137,8 @@ def test_a_file_that_packs_well_is_unpacked() -> None:
     assert release("in.csv.gz", "out.csv", keep=()).rows == 2_000_000
 
 
-@pytest.mark.parametrize(
-    ("suffix", "separator", "decimal"),
-    [(".tsv", None, None), (".csv", ";", ","), (".tsv.gz", "|", None), (".csv", "\t", None)],
+@by_case(
+    "suffix, separator, decimal", (".tsv", None, None), (".csv", ";", ","), (".tsv.gz", "|", None), (".csv", "\t", None)
 )
 def test_signs_are_kept_and_known_to_the_record(suffix: str, separator: Any, decimal: Any) -> None:
     sign, point = separator or "\t", decimal or "."
@@ -161,8 +159,7 @@ MISSING = {"": 0, "NA": 1, "nan": 2, "N/A": 3, "null": 4}
 @pytest.mark.parametrize("cell", MISSING)
 def test_missing_numbers_in_text_are_dropped_or_passed_on(cell: str) -> None:
     Path("in.csv").write_bytes(lines("0,a", f"{cell},b", "2,c"))
-    with pytest.raises(InvalidInput, match="at least one label in column 'y' is missing"):
-        release("in.csv", "out.csv")
+    assert_error("at least one label in column 'y' is missing", release, "in.csv", "out.csv")
     assert release("in.csv", "dropped.csv", nulls="drop").rows == 2
     assert split(Path("dropped.csv").read_bytes()) == [["0.0", "a"], ["2.0", "c"]]
     record = release("in.csv", "passed.csv", nulls="pass")
@@ -219,8 +216,7 @@ def test_files_of_a_folder_may_differ_in_the_width_of_integers() -> None:
     assert {path.parent.name for path in Path("out").rglob("*.parquet")} == {"part=0", "part=1"}
     assert pq.read_schema("out/part=0/a.parquet").field("z").type == pa.int64()
     pq.write_table(pa.table({"y": LABELS}), "in/part=1/a.parquet")
-    with pytest.raises(InvalidInput, match="differ in their columns"):
-        release("in", "again")
+    assert_error("differ in their columns", release, "in", "again")
 
 
 def test_batches_of_any_size_make_large_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,34 +243,29 @@ def test_text_becomes_parquet_and_back() -> None:
     assert Path("back.csv").read_text().splitlines() == ["y", *(f"{y}.0" for y in LABELS)]
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"column": "Y"}, "did you mean 'y'"),
-        ({"column": "z"}, "no column 'z': its schema names 2 columns"),
-        ({"column": "c"}, "is of type string, expected numbers"),
-        ({"ids": ("d",)}, "no column 'd'"),
-        ({"groups": ("d",)}, "no column 'd'"),
-        ({"keep": ["d"]}, "no column 'd'"),
-        ({"keep": ["c"], "drop": ["c"]}, "not both"),
-        ({"drop": ["y"]}, "'y' is not among them"),
-        ({"separator": ";"}, "for separated text"),
-    ],
+@by_case(
+    "options, words",
+    ({"column": "Y"}, "did you mean 'y'"),
+    ({"column": "z"}, "no column 'z': its schema names 2 columns"),
+    ({"column": "c"}, "is of type string, expected numbers"),
+    ({"ids": ("d",)}, "no column 'd'"),
+    ({"groups": ("d",)}, "no column 'd'"),
+    ({"keep": ["d"]}, "no column 'd'"),
+    ({"keep": ["c"], "drop": ["c"]}, "not both"),
+    ({"drop": ["y"]}, "'y' is not among them"),
+    ({"separator": ";"}, "for separated text"),
 )
 def test_columns_that_are_not_there_are_refused(options: dict[str, Any], words: str) -> None:
     pq.write_table(pa.table({"y": LABELS, "c": ["p"] * ROWS}), "in.parquet")
-    with pytest.raises(InvalidInput, match=words):
-        release("in.parquet", "out.parquet", **options)
+    assert_error(words, release, "in.parquet", "out.parquet", **options)
     assert not list(Path().glob("*out*"))
 
 
 def test_a_folder_named_by_the_label_discloses_it() -> None:
     Path("in/y=0").mkdir(parents=True)
     pq.write_table(pa.table({"c": [0]}), "in/y=0/a.parquet")
-    with pytest.raises(InvalidInput, match="folders named by 'y', whose names disclose it"):
-        release("in", "out")
-    with pytest.raises(InvalidInput, match="stays there"):
-        release("in", "out", column="c", drop=["y"], labels=[0])
+    assert_error("folders named by 'y', whose names disclose it", release, "in", "out")
+    assert_error("stays there", release, "in", "out", column="c", drop=["y"], labels=[0])
 
 
 def test_the_owner_counts_what_is_wrong() -> None:
@@ -284,8 +275,6 @@ def test_the_owner_counts_what_is_wrong() -> None:
 
 
 # Ids
-
-
 def test_noise_is_that_of_the_record_in_any_order_and_any_format() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"id": [f"p{i}" for i in range(ROWS)], "y": LABELS})
@@ -326,8 +315,7 @@ def test_ids_are_compared_exactly(buffered: int, wide: bool) -> None:
             if extra is not None:
                 unique.add(extra)
             if same:
-                with pytest.raises(InvalidInput, match="the same id"):
-                    unique.check()
+                assert_error("the same id", unique.check)
             else:
                 unique.check()
 
@@ -335,17 +323,7 @@ def test_ids_are_compared_exactly(buffered: int, wide: bool) -> None:
 def test_ids_of_text_are_their_macs_in_every_layout() -> None:
     key = bytes(range(32))
     texts = [
-        b"",
-        b"a",
-        b"a\0",
-        b"\0",
-        b"-",
-        b"007",
-        b"x" * 15,
-        b"x" * 16,
-        b"x" * 17,
-        b"x" * 1024,
-        b"y" * 1025,
+        *[b"", b"a", b"a\0", b"\0", b"-", b"007", b"x" * 15, b"x" * 16, b"x" * 17, b"x" * 1024, b"y" * 1025],
         b"z" * 5000,
     ]
     cipher = Cipher(algorithms.AES(hmac.digest(key, b"texts", "sha256")), modes.CBC(bytes(16)))
@@ -370,18 +348,15 @@ def test_ids_of_text_are_their_macs_in_every_layout() -> None:
     assert column_ids([fixed.slice(1)], ["id"], key=key).tolist() == hashed[1:]
 
 
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ([pa.array([1.5])], "of type double"),
-        ([pa.array([1, None])], "is missing"),
-        ([pa.array(["a"]), pa.array([None], pa.string())], "is missing"),
-        ([pa.array([[1]])], "of type list"),
-    ],
+@by_case(
+    "columns, words",
+    ([pa.array([1.5])], "of type double"),
+    ([pa.array([1, None])], "is missing"),
+    ([pa.array(["a"]), pa.array([None], pa.string())], "is missing"),
+    ([pa.array([[1]])], "of type list"),
 )
 def test_ids_that_identify_nobody_are_refused(columns: Any, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        column_ids(columns, ["id", "b"][: len(columns)], key=b"k")
+    assert_error(words, column_ids, columns, ["id", "b"][: len(columns)], key=b"k")
 
 
 # Groups
@@ -425,8 +400,7 @@ def test_groups_have_their_own_mechanisms_and_estimates_are_right(classes: bool)
         (frame["state"].replace("VT", "ME"), "does not have"),
         ({"st": frame["state"]}, "missing for state"),
     ):
-        with pytest.raises(InvalidInput, match=words):
-            estimate.histogram(noisy["c" if classes else "y"], loaded, groups=groups)
+        assert_error(words, estimate.histogram, noisy["c" if classes else "y"], loaded, groups=groups)
     with pytest.raises(InvalidInput, match="by groups of state"):
         _ = loaded.mechanism
 
@@ -437,8 +411,7 @@ def test_a_table_without_groups_is_a_table_of_one_group() -> None:
     key = bytes(range(32))
     alone = release("in.parquet", "a.parquet", labels=range(4), epsilon=2.0, loss="squared", key=key)
     grouped = release("in.parquet", "b.parquet", labels=range(4), epsilon=2.0, groups=("one",), loss="squared", key=key)
-    assert alone.noisy_counts == grouped.noisy_counts
-    assert alone.mechanism == grouped.mechanism
+    assert (alone.noisy_counts, alone.mechanism) == (grouped.noisy_counts, grouped.mechanism)
     assert pq.read_table("a.parquet").equals(pq.read_table("b.parquet"))
 
 
@@ -504,13 +477,10 @@ def test_a_saved_mechanism_is_drawn_with() -> None:
     record = release("in.parquet", "out.parquet", labels=range(4), epsilon=2.0, randomizer=mechanism)
     assert (record.mechanism, record.epsilon) == (mechanism, 1.5)
     for options, words in (({"labels": range(3)}, "other labels"), ({"labels": range(4), "epsilon": 1.0}, "raise it")):
-        with pytest.raises(InvalidInput, match=words):
-            release("in.parquet", "again.parquet", **{"epsilon": 2.0, **options}, randomizer=mechanism)
+        assert_error(words, release, "in.parquet", "again.parquet", randomizer=mechanism, **{"epsilon": 2.0, **options})
 
 
 # Records
-
-
 @pytest.fixture
 def saved() -> Path:
     people().to_parquet("in.parquet")
@@ -544,8 +514,7 @@ def test_a_record_that_was_changed_is_refused_even_with_a_right_digest(saved: Pa
     CHANGES[name](document)
     document.pop("digest")
     saved.write_bytes(_strict_json.canonical({**document, "digest": _strict_json.digest(document)}))
-    with pytest.raises(InvalidFile):
-        load_release(saved)
+    assert_error(None, load_release, saved, error=InvalidFile)
 
 
 def test_a_table_of_another_byte_is_not_that_of_the_release(saved: Path) -> None:
@@ -553,12 +522,9 @@ def test_a_table_of_another_byte_is_not_that_of_the_release(saved: Path) -> None
     data = bytearray(Path("out.parquet").read_bytes())
     data[100] ^= 1
     Path("out.parquet").write_bytes(data)
-    with pytest.raises(InvalidFile, match="is not the table of this release"):
-        record.verify_table("out.parquet")
-    with pytest.raises(InvalidInput, match=r"not there, but out\.parquet is"):
-        record.verify_table("outt.parquet")
-    with pytest.raises(InvalidInput, match=r"is not there.*expected the record"):
-        load_release("none.release.json")
+    assert_error("is not the table of this release", record.verify_table, "out.parquet", error=InvalidFile)
+    assert_error(r"not there, but out\.parquet is", record.verify_table, "outt.parquet")
+    assert_error(r"is not there.*expected the record", load_release, "none.release.json")
 
 
 def test_nothing_in_a_record_is_computed_from_the_labels_but_what_is_paid_for() -> None:

@@ -1,12 +1,11 @@
 """Unbiased randomized rounding: exact probabilities for all words, and errors that reveal nobody's label."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from hypothesis import example, given
 from hypothesis import strategies as st
 from words import ExhaustedError, GivenWords
@@ -56,8 +55,7 @@ def test_any_words_give_what_exact_fractions_give(pair, at, width, words):
     expected = reference(value, low, high, width, words)
     source = GivenWords(width, words)
     if expected is None:
-        with pytest.raises(ExhaustedError):
-            unbiased_rounding([value], [low, high], source=source)
+        assert_error(None, unbiased_rounding, [value], [low, high], source=source, error=ExhaustedError)
     else:
         knot, used = expected
         assert unbiased_rounding([value], [low, high], source=source).tolist() == [knot]
@@ -104,8 +102,7 @@ def test_blocks_do_not_show():
 @pytest.mark.parametrize("values", [3, 2.5, [], [[1, 2], [3, 4]], np.arange(6, dtype=np.uint8).reshape(1, 2, 3)])
 def test_any_shape_and_the_operating_system_by_default(values):
     rounded = unbiased_rounding(values, [0, 2, 5])
-    assert rounded.shape == np.shape(values)
-    assert rounded.dtype == np.float64
+    assert (rounded.shape, rounded.dtype) == (np.shape(values), np.float64)
     assert np.isin(rounded, [0, 2, 5]).all()
 
 
@@ -123,42 +120,28 @@ def test_rounding_moves_weight_and_keeps_the_mean(knots, seed):
     assert moved @ ordered**2 == pytest.approx(second, rel=1e-10, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        *[([1.0, cell], "at least one value does not lie between 0 and 5") for cell in (math.nan, math.inf, -0.01)],
-        (["1"], "type str_"),
-        ([True], "type bool"),
-        ([None], "type object"),
-        (np.array([1j]), "type complex"),
-        ([2**53 + 1], r"at least one value is an integer beyond 2\*\*53"),
-    ],
+@by_case(
+    "values, knots, message",
+    *[([1.0, x], [0, 5], "at least one value does not lie between 0 and 5") for x in (math.nan, math.inf, -0.01)],
+    (["1"], [0, 5], "type str_"),
+    ([True], [0, 5], "type bool"),
+    ([None], [0, 5], "type object"),
+    (np.array([1j]), [0, 5], "type complex"),
+    ([2**53 + 1], [0, 5], r"at least one value is an integer beyond 2\*\*53"),
+    ([0.5], [1], "one knot"),
+    ([0.5], [], "empty"),
+    ([0.5], [0, 0, 1], "repeats"),
+    ([0.5], [1, 0], "increase"),
+    ([0.5], [0, math.nan], "NaN"),
+    ([0.5], [[0, 1]], "dimensions"),
+    ([0.5], [False, True], "numbers"),
+    ([0.5], ["0", "1"], "numbers"),
 )
-def test_values_that_are_no_numbers_are_refused(values, message):
-    with pytest.raises(InvalidInput, match=message):
-        unbiased_rounding(values, [0, 5])
-
-
-@pytest.mark.parametrize(
-    ("knots", "message"),
-    [
-        ([1], "one knot"),
-        ([], "empty"),
-        ([0, 0, 1], "repeats"),
-        ([1, 0], "increase"),
-        ([0, math.nan], "NaN"),
-        ([[0, 1]], "dimensions"),
-        ([False, True], "numbers"),
-        (["0", "1"], "numbers"),
-    ],
-)
-def test_knots_without_meaning_are_refused(knots, message):
-    with pytest.raises(InvalidInput, match=message):
-        unbiased_rounding([0.5], knots)
+def test_values_and_knots_without_meaning_are_refused(values, knots, message):
+    assert_error(message, unbiased_rounding, values, knots)
 
 
 def test_a_source_that_breaks_its_promise_is_refused():
-    with pytest.raises(InvalidInput, match="more than its 8 bits"):
-        unbiased_rounding([0.5], [0, 1], source=GivenWords(8, [256]))
+    assert_error("more than its 8 bits", unbiased_rounding, [0.5], [0, 1], source=GivenWords(8, [256]))
     with pytest.raises(InvalidInput, match="words is 65, expected an integer from 1 to 64"):
         unbiased_rounding([0.5], [0, 1], source=GivenWords(65, [1]))

@@ -1,10 +1,9 @@
 """Files in `tests/saved` load, verify, and are saved again with the same bytes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
+from asserting import assert_error
 
 import optrand
 from optrand import checker
@@ -28,5 +27,4 @@ def test_a_saved_mechanism_loads_and_verifies(path: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("given", [3, None, [0.5]])
 def test_what_is_no_path_is_refused_by_its_type(given: object) -> None:
-    with pytest.raises(optrand.errors.InvalidInput, match=f"path is of type {type(given).__name__}, expected the path"):
-        optrand.load(given)  # type: ignore[arg-type]
+    assert_error(f"path is of type {type(given).__name__}, expected the path", optrand.load, given)

@@ -1,19 +1,18 @@
 """Pictures as files: formats and metadata, every picture of a mechanism, and refusals before drawing."""
 
-from __future__ import annotations
-
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import pytest
+from asserting import assert_error
+from commands import invoke
 from matplotlib.figure import Figure
-from typer.testing import CliRunner, Result
 
 import optrand
-from optrand.cli import UNVERIFIED, WRONG_INPUT, app
-from optrand.errors import InvalidInput
+from optrand.cli import WRONG_INPUT
 from optrand.plotting import _saving, pmf_figure, save_figure
 from optrand.plotting._saving import DRAWINGS, gallery
 from tests.tables import mechanism_of
@@ -23,15 +22,7 @@ SIX = IMAGES / "six.json"
 STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "prior.csv").write_text("label,count\n0,5\n1,3\n2,2\n")
-    return tmp_path
-
-
-def run(*words: object) -> Result:
-    return CliRunner().invoke(app, ["plot", *map(str, words)])
+run = partial(invoke, "plot")
 
 
 def names(folder: Path) -> set[str]:
@@ -48,8 +39,7 @@ def test_pictures_are_written_by_their_ending_and_without_a_date(suffix: str, st
 
 def test_an_unknown_ending_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     for name in ("picture.jpg", "picture", "picture.png.txt", ".png"):
-        with pytest.raises(InvalidInput, match=r"\.png, \.svg or \.pdf"):
-            save_figure(Figure(), tmp_path / name)
+        assert_error(r"\.png, \.svg or \.pdf", save_figure, Figure(), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -62,16 +52,6 @@ def test_a_picture_replaces_an_older_one_in_one_step(tmp_path: Path) -> None:
     save_figure(Figure(), target)
     assert target.read_bytes().startswith(b"\x89PNG")
     assert list(tmp_path.iterdir()) == [target]
-
-
-def test_the_command_line_replaces_a_picture_only_if_forced(tmp_path: Path) -> None:
-    target = tmp_path / "picture.png"
-    target.write_bytes(b"precious")
-    refused = CliRunner().invoke(app, ["plot", str(SIX), "-o", str(target)])
-    assert (refused.exit_code, target.read_bytes()) == (2, b"precious")
-    assert "--force" in refused.stderr
-    assert CliRunner().invoke(app, ["plot", str(SIX), "-o", str(target), "--force"]).exit_code == 0
-    assert target.read_bytes().startswith(b"\x89PNG")
 
 
 def test_what_cannot_be_drawn_is_left_out_with_its_reason(tmp_path: Path) -> None:
@@ -89,8 +69,7 @@ def test_one_picture_that_exists_stops_the_gallery(tmp_path: Path, monkeypatch: 
     few = {name: DRAWINGS[name] for name in ("pmf", "dual")}
     monkeypatch.setattr(_saving, "DRAWINGS", few)
     (tmp_path / "dual.svg").write_bytes(b"precious")
-    with pytest.raises(InvalidInput, match="exists"):
-        gallery(optrand.load(SIX), tmp_path, endings=(".png", ".svg"))
+    assert_error("exists", gallery, optrand.load(SIX), tmp_path, endings=(".png", ".svg"))
     assert names(tmp_path) == {"dual.svg"}
     told: list[str] = []
     _, reasons = gallery(optrand.load(SIX), tmp_path, endings=(".svg",), overwrite=True, announce=told.append)
@@ -102,32 +81,17 @@ def test_one_picture_that_exists_stops_the_gallery(tmp_path: Path, monkeypatch: 
 def test_neither_a_file_nor_a_folder_out_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for folder, wrong in (("file", "file is not a folder"), ("no/such", "no is not a folder")):
-        with pytest.raises(InvalidInput, match=wrong):
-            gallery(optrand.load(SIX), tmp_path / folder)
-    with pytest.raises(InvalidInput, match=r"\.png, \.svg or \.pdf"):
-        gallery(optrand.load(SIX), tmp_path / "new", endings=(".png", ".jpg"))
+        assert_error(wrong, gallery, optrand.load(SIX), tmp_path / folder)
+    assert_error(r"\.png, \.svg or \.pdf", gallery, optrand.load(SIX), tmp_path / "new", endings=(".png", ".jpg"))
     assert names(tmp_path) == {"file"}
 
 
 @pytest.mark.nightly
-def test_the_command_draws_every_picture_as_pixels_and_as_lines(here: Path) -> None:
-    result = run(SIX, "-o", "pictures")
-    assert result.exit_code == 0, result.stderr
+def test_the_command_draws_every_picture_as_pixels_and_as_lines(tmp_path: Path) -> None:
+    pictures = tmp_path / "pictures"
+    result = run(SIX, "-o", pictures, code=0)
     assert "pictures  12" in result.stdout
-    assert names(here / "pictures") == {f"{name}{ending}" for name in DRAWINGS for ending in (".png", ".pdf")}
-    assert all(path.read_bytes().startswith(STARTS[path.suffix]) for path in (here / "pictures").iterdir())
-    again = run(SIX, "-o", "pictures")
-    assert again.exit_code == WRONG_INPUT
+    assert names(pictures) == {f"{name}{ending}" for name in DRAWINGS for ending in (".png", ".pdf")}
+    assert all(path.read_bytes().startswith(STARTS[path.suffix]) for path in pictures.iterdir())
+    again = run(SIX, "-o", pictures, code=WRONG_INPUT)
     assert "exists" in again.stderr
-
-
-@pytest.mark.parametrize("words", [(), ("missing.json",)])
-def test_the_command_takes_a_mechanism(here: Path, words: tuple[object, ...]) -> None:
-    assert run(*words, "-o", "pictures").exit_code == WRONG_INPUT
-    assert names(here) == {"prior.csv"}
-
-
-def test_a_file_that_was_changed_is_not_drawn(here: Path) -> None:
-    (here / "m.json").write_text(SIX.read_text().replace('"epsilon"', '"epsilom"'))
-    assert run("m.json", "-o", "pictures").exit_code == UNVERIFIED
-    assert names(here) == {"prior.csv", "m.json"}

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import given, settings
 from oracle import reference_bound
 from strategies import problems, solved_epsilons
@@ -160,16 +161,11 @@ def test_solve_raises_with_the_best_that_it_has() -> None:
 
 
 def test_solvers_refuse_what_they_do_not_accept() -> None:
-    with pytest.raises(optrand.errors.InvalidInput, match="ColumnGeneration"):
-        solvers.GridDual()(KINDS["line unbiased"](1.0))
-    with pytest.raises(optrand.errors.InvalidInput, match="GridDual"):
-        solvers.ReducedDual()(KINDS["grid unbiased"](1.0))
-    with pytest.raises(optrand.errors.InvalidInput, match="ReducedDual"):
-        solvers.ColumnGeneration()(KINDS["line unbiased"](1.0))
-    with pytest.raises(optrand.errors.InvalidInput, match="BinPath"):
-        solvers.ReducedDual()(KINDS["line free"](1.0))
-    with pytest.raises(optrand.errors.InvalidInput, match="bias penalty of 0"):
-        BinPath()(KINDS["line penalised"](1.0))
+    assert_error("ColumnGeneration", solvers.GridDual(), KINDS["line unbiased"](1.0))
+    assert_error("GridDual", solvers.ReducedDual(), KINDS["grid unbiased"](1.0))
+    assert_error("ReducedDual", solvers.ColumnGeneration(), KINDS["line unbiased"](1.0))
+    assert_error("BinPath", solvers.ReducedDual(), KINDS["line free"](1.0))
+    assert_error("bias penalty of 0", BinPath(), KINDS["line penalised"](1.0))
 
 
 @pytest.mark.parametrize("kind", ["line unbiased", "line penalised", "interval unbiased", "interval penalised"])

@@ -1,7 +1,5 @@
 """Releases on Spark: the labels of one machine, also if workers fail, refusals, and places without the key."""
 
-from __future__ import annotations
-
 import base64
 import errno
 import json
@@ -17,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from asserting import assert_error, by_case
 from spark_cluster import MISSING, cluster
 
 import optrand
@@ -173,14 +172,12 @@ def with_cell(table, column, row, value):
     return table.set_column(table.schema.names.index(column), column, pa.array(cells, table[column].type))
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "words"),
-    [
-        ("person", -1000, "the same id"),
-        ("person", None, "record id in column 'person' is missing"),
-        ("weeks", None, "at least one label in column 'weeks' is missing"),
-        ("weeks", 9174, "declared"),
-    ],
+@by_case(
+    "column, value, words",
+    ("person", -1000, "the same id"),
+    ("person", None, "record id in column 'person' is missing"),
+    ("weeks", None, "at least one label in column 'weeks' is missing"),
+    ("weeks", 9174, "declared"),
 )
 def test_what_cannot_be_released_is_refused_before_anything_is_charged(session, tmp_path, column, value, words):
     table = with_cell(private(), column, 2000, value)
@@ -223,8 +220,7 @@ def test_text_ids_missing_labels_dropped_columns_and_force(session, tmp_path):
     assert (released.schema.names, released["weeks"].null_count) == (["weeks", "of another"], 1)
     assert set(released["weeks"].drop_null().to_pylist()) <= set(record.mechanism.outputs)
     assert (record.rows, record.table.rows, released.num_rows) == (ROWS - 1, ROWS, ROWS)
-    with pytest.raises(InvalidInput, match="exists"):
-        randomize_table(frame, tmp_path / "noisy", asked, **options)
+    assert_error("exists", randomize_table, frame, tmp_path / "noisy", asked, **options)
     second = randomize_table(frame.coalesce(1), tmp_path / "noisy", asked, **options, force=True)
     second.verify_table(tmp_path / "noisy")
     assert len(list((tmp_path / "noisy").iterdir())) == 1
@@ -241,8 +237,7 @@ def test_a_release_that_broke_off_goes_on_with_the_same_noise_and_is_paid_once(s
     options = {"dataset": "census", "ledger": ledger}
     with monkeypatch.context() as broken:
         broken.setattr(_files, "publish", fail)
-        with pytest.raises(OSError, match="disk is full"):
-            randomize_table(frame, tmp_path / "noisy", question(), **options)
+        assert_error("disk is full", randomize_table, frame, tmp_path / "noisy", question(), error=OSError, **options)
     assert not (tmp_path / "noisy").exists()
     record = randomize_table(frame.repartition(3), tmp_path / "noisy", question(), **options)
     with pytest.raises(AlreadySpent, match="for epsilon 1 in total"):
@@ -264,13 +259,11 @@ def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(tmp_path)
     work = partial(_write_labels, drawer, ("person", "weeks"), tmp_path / "attempts")
     write = _task(SimpleNamespace(value=work), "write")
     batches = table.to_batches(max_chunksize=700)
-    with pytest.raises(OSError, match="a disk that all machines share"):
-        list(write(batches))
+    assert_error("a disk that all machines share", list, write(batches), error=OSError)
     (tmp_path / "attempts").mkdir()
     reports = [json.loads(next(iter(write(each)))["report"][0].as_py()) for each in (batches, batches[::-1])]
     sums = [_total(report["sums"]).tolist() for report in reports]
-    assert sums[0] == sums[1]
-    assert sums[0][0] == ROWS
+    assert (sums[0], sums[0][0]) == (sums[1], ROWS)
     first, second = (tmp_path / "attempts" / report["files"][0] for report in reports)
     assert first != second
     assert by_id(pq.read_table(first)) == by_id(pq.read_table(second))
@@ -281,8 +274,7 @@ def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(tmp_path)
         yield batches[0]
         raise OSError(errno.EIO, "the input is gone")
 
-    with pytest.raises(OSError, match="the input is gone"):
-        list(write(break_off()))
+    assert_error("the input is gone", list, write(break_off()), error=OSError)
     assert {path.name for path in (tmp_path / "attempts").iterdir()} == {first.name, second.name}
 
 
@@ -303,10 +295,8 @@ def test_what_cannot_be_written_is_refused_before_it_is_charged(session, tmp_pat
         (empty, "noisy", question(), "column 'nothing' is of type struct<>, which Parquet cannot hold"),
         (table, "noisy", question(), "of type Table"),
     ):
-        with pytest.raises(InvalidInput, match=words):
-            randomize_table(given, tmp_path / name, asked, **options)
-    with pytest.raises(InvalidInput, match="not an absolute path"):
-        randomize_table(frame, "noisy", question(), **options)
+        assert_error(words, randomize_table, given, tmp_path / name, asked, **options)
+    assert_error("not an absolute path", randomize_table, frame, "noisy", question(), **options)
     assert options["ledger"].entries() == ()
     record = randomize_table(empty, tmp_path / "noisy", question(), drop=("nothing",), **options)
     released = by_id(pq.read_table(tmp_path / "noisy"))

@@ -1,7 +1,5 @@
 """Staircase columns: every private table is a sum of them, and every sum of them is a private table."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sweeps: one certified row per problem, in order, on any executor, and sweeps that stop early."""
 
-from __future__ import annotations
-
 import math
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -9,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from asserting import assert_error, by_case
 
 import optrand.studies._many
 from optrand import certify, classification, feasible_output_set, regression, solve, unbiased_regression
@@ -40,8 +39,7 @@ def rows(problem):
 
 def test_a_wrong_solver_is_refused_before_anything_is_solved(problem):
     for solver in ("HIGHS", GridDual, 3):
-        with pytest.raises(InvalidInput, match="expected a solver with its options"):
-            sweep(problem, epsilons=[0.5], solver=solver)
+        assert_error("expected a solver with its options", sweep, problem, epsilons=[0.5], solver=solver)
         with pytest.raises(InvalidInput, match="expected a solver with its options"):
             optrand.solve_many([problem], solver=solver, on_error="return")
 
@@ -81,8 +79,7 @@ def test_the_solver_is_the_one_that_was_asked_for():
     grid = unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=feasible_output_set([0, 1, 2], 1.0, 9))
     values = [sweep(grid, solver=solver)[0].value for solver in (None, GridDual(), ColumnGeneration())]
     assert values == pytest.approx([values[0]] * 3, rel=GAP)
-    with pytest.raises(InvalidInput, match="takes outputs on a grid"):
-        ColumnGeneration()(unbiased_regression(LABELS, PRIOR, 1.0))
+    assert_error("takes outputs on a grid", ColumnGeneration(), unbiased_regression(LABELS, PRIOR, 1.0))
     (refused,) = sweep(unbiased_regression(LABELS, PRIOR, 1.0), solver=ColumnGeneration())
     assert refused.status == "failed"
     assert "takes outputs on a grid" in refused.reason
@@ -132,8 +129,7 @@ def test_a_mechanism_that_proves_nothing_is_not_certified(problem, monkeypatch):
 def test_pandas_reads_a_sweep_as_it_is(rows):
     frame = pd.DataFrame(rows)
     assert tuple(frame.columns) == rows.columns
-    assert frame["value"].tolist() == [row.value for row in rows]
-    assert frame["outputs"].dtype.kind == "i"
+    assert (frame["value"].tolist(), frame["outputs"].dtype.kind) == ([row.value for row in rows], "i")
     assert frame.equals(pd.DataFrame(rows.arrays()))
     assert frame.equals(pd.DataFrame(rows.records()))
     best = frame.loc[frame.groupby("epsilon")["value"].idxmin(), "bias_penalty"]
@@ -158,22 +154,14 @@ class Recorded(Executor):
         return future
 
 
-def test_what_a_task_raises_cancels_those_that_wait(problem):
-    executor = Recorded(MemoryError("out of memory"))
-    with pytest.raises(MemoryError):
-        sweep(problem, epsilons=EPSILONS, executor=executor)
-    assert [future.cancelled() for future in executor.futures] == [False, True, True]
-
-
-def test_an_interrupt_cancels_those_that_wait(problem, rows):
-    executor = Recorded(rows.results[0])
-
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_what_a_task_or_an_interrupt_raises_cancels_those_that_wait(problem, rows, error):
     def stop(done, _):
         if done:
-            raise KeyboardInterrupt
+            raise error
 
-    with pytest.raises(KeyboardInterrupt):
-        sweep(problem, epsilons=EPSILONS, executor=executor, progress=stop)
+    executor = Recorded(error() if error is MemoryError else rows.results[0])
+    assert_error(None, sweep, problem, epsilons=EPSILONS, executor=executor, progress=stop, error=error)
     assert [future.cancelled() for future in executor.futures] == [False, True, True]
 
 
@@ -192,18 +180,16 @@ def test_a_function_is_told_before_the_first_and_after_each(pool):
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"epsilons": [1.0, 0.0]}, "epsilon is 0"),
-        ({"epsilons": [1.0, math.nan]}, "epsilon is nan"),
-        ({"epsilons": [True]}, "epsilon is of type bool"),
-        ({"epsilons": []}, "epsilons is empty"),
-        ({"epsilons": 1.0}, "epsilons is of type float, expected a list"),
-        ({"epsilons": "12"}, "epsilons is of type str, expected a list"),
-        ({"bias_penalties": [-1.0]}, "bias_penalty is -1"),
-        ({"bias_penalties": []}, "bias_penalties is empty"),
-    ],
+@by_case(
+    "options, message",
+    ({"epsilons": [1.0, 0.0]}, "epsilon is 0"),
+    ({"epsilons": [1.0, math.nan]}, "epsilon is nan"),
+    ({"epsilons": [True]}, "epsilon is of type bool"),
+    ({"epsilons": []}, "epsilons is empty"),
+    ({"epsilons": 1.0}, "epsilons is of type float, expected a list"),
+    ({"epsilons": "12"}, "epsilons is of type str, expected a list"),
+    ({"bias_penalties": [-1.0]}, "bias_penalty is -1"),
+    ({"bias_penalties": []}, "bias_penalties is empty"),
     ids=str,
 )
 def test_parameters_without_meaning_are_refused_before_anything_is_solved(problem, monkeypatch, options, message):
@@ -216,8 +202,6 @@ def test_parameters_without_meaning_are_refused_before_anything_is_solved(proble
 
 
 def test_a_penalty_that_the_loss_cannot_bear_is_refused():
-    with pytest.raises(InvalidInput, match="no bias penalty"):
-        sweep(classification([0.5, 0.5], 1.0), bias_penalties=[0.0, 1.0])
+    assert_error("no bias penalty", sweep, classification([0.5, 0.5], 1.0), bias_penalties=[0.0, 1.0])
     absolute = regression([0, 1], [0.5, 0.5], 1.0, loss=optrand.losses.absolute)
-    with pytest.raises(InvalidInput, match="needs outputs on a grid"):
-        sweep(absolute, bias_penalties=[1.0])
+    assert_error("needs outputs on a grid", sweep, absolute, bias_penalties=[1.0])

@@ -1,7 +1,5 @@
 """Exact mechanisms from designs in floats: private, normalised and unbiased to the last integer, for any design."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 from dataclasses import replace
@@ -9,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from flows import arcs_of, forward, mixed
 
 import optrand
@@ -159,15 +158,12 @@ def test_zeros_of_a_simplex_answer_are_mended_and_a_broken_design_is_not() -> No
     tiny = np.array([[0.5, 0.5, 0.0], [0.5, 0.5 - 1e-11, 1e-11], [0.5, 0.5, 0.0]])
     check_exact(tabulate(Solution(problem, Randomizer(problem.labels, problem.labels, tiny, 1.0))), 1.0)
     broken = Randomizer(problem.labels, problem.labels, np.eye(3), 1.0)
-    with pytest.raises(optrand.errors.NotCertified, match="not 1-DP"):
-        tabulate(Solution(problem, broken))
+    assert_error("not 1-DP", tabulate, Solution(problem, broken), error=optrand.errors.NotCertified)
     with pytest.raises(optrand.errors.InvalidInput, match="labels"):
         tabulate(Solution(problem, Randomizer([5, 6, 7], problem.labels, np.full((3, 3), 1 / 3), 1.0)))
 
 
 # ------------------------------------------------------------------------------------------------- interval columns
-
-
 def some_prior(rng: np.random.Generator, k: int) -> np.ndarray:
     """Rough, and a third of it zero."""
     prior = rng.dirichlet(np.full(k, 0.5)) * (rng.random(k) < 0.67)
@@ -243,8 +239,7 @@ def test_any_flow_is_rounded_to_one_that_is_exact_and_near(columns: object) -> N
 def test_arcs_that_round_to_nothing_vanish() -> None:
     arcs = Arcs(2, [0, 1, 0], [0, 1, 1], [-0.5, 1.5, 7.0], [0.25, 0.25, 1e-22])
     table = round_randomizer(Randomizer.of_arcs([0, 1], arcs, math.log(3)))
-    assert table.outputs.tolist() == [-0.5, 1.5]
-    assert table.biases[0] == -table.biases[1]
+    assert (table.outputs.tolist(), table.biases[0]) == ([-0.5, 1.5], -table.biases[1])
 
 
 def test_outputs_that_are_too_few_get_company() -> None:
@@ -290,8 +285,7 @@ def test_on_a_grid_outputs_stay_and_masses_bring_the_means() -> None:
         arcs = Arcs(8, first, last, outputs, columns.masses)
         assert np.abs(Randomizer.of_arcs(labels, arcs, epsilon).biases).max() > 1e-5
         mechanism = tabulate(Solution(problem, Randomizer.of_arcs(labels, arcs, epsilon)))
-        assert mechanism.outputs.tolist() == [grid[0], grid[2]]
-        assert mechanism.bias == 0
+        assert (mechanism.outputs.tolist(), mechanism.bias) == ([grid[0], grid[2]], 0)
 
 
 def test_a_grid_that_barely_reaches_far_enough_costs_nothing() -> None:
@@ -337,13 +331,11 @@ def test_what_was_optimal_stays_proven_optimal(epsilon: float) -> None:
         assert penalty < math.inf or mechanism.bias == 0
 
 
-@pytest.mark.parametrize(
-    ("masses", "reason"),
-    [
-        ([0.25, 0.25 + 1e-5], r"rows are off 1 by 3e-05"),
-        ([0.3, 0.3], r"rows are off 1 by 0\.2"),
-        ([0.0, 0.0], "rows are off 1 by 1"),
-    ],
+@by_case(
+    "masses, reason",
+    ([0.25, 0.25 + 1e-5], r"rows are off 1 by 3e-05"),
+    ([0.3, 0.3], r"rows are off 1 by 0\.2"),
+    ([0.0, 0.0], "rows are off 1 by 1"),
 )
 def test_designs_that_are_broken_by_more_than_rounding_are_refused(masses: list[float], reason: str) -> None:
     problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], math.log(3))
@@ -383,8 +375,7 @@ def test_outputs_that_leave_no_room_are_refused() -> None:
     low, high = optrand.unbiased_range([0, 1, 2], 1.0)
     short = Interval(math.nextafter(low, 0), math.nextafter(high, 0))
     problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=short)
-    with pytest.raises(NotCertified, match="nearly the narrowest that allow no bias: widen them"):
-        optrand.solve(problem)
+    assert_error("nearly the narrowest that allow no bias: widen them", optrand.solve, problem, error=NotCertified)
     ends = Arcs(
         3, [0, 0, 1, 2], [0, 1, 2, 2], [short.low, short.low, short.high, short.high], np.full(4, 1 / (2 + 2 * math.e))
     )

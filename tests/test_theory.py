@@ -1,7 +1,5 @@
 """Claims: comparisons, instances, hypotheses, verdicts, blind checks, names, and the command."""
 
-from __future__ import annotations
-
 import math
 import re
 import tomllib
@@ -11,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asserting import assert_error, by_case
+from commands import invoke
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from optrand.cli import UNVERIFIED, WRONG_INPUT, app
-from optrand.errors import InvalidInput
+from optrand.cli import UNVERIFIED, WRONG_INPUT
 from optrand.theory import (
     PAPERS,
     BlindCheck,
@@ -39,8 +37,6 @@ rationals = st.fractions(min_value=-100, max_value=100, max_denominator=50)
 
 
 # ------------------------------------------------------------------------------------------------------- comparisons
-
-
 @given(rationals, rationals)
 def test_exact_comparisons_hold_if_and_only_if_their_margin_is_not_negative(left: Fraction, right: Fraction) -> None:
     assert at_most(left, right).exact
@@ -73,13 +69,10 @@ def test_infinite_and_huge_numbers_are_compared_and_nan_is_refused() -> None:
     assert at_most(huge, huge + 1).holds
     assert not at_most(huge + 1, huge).holds
     for numbers in (math.nan, [1, math.nan], []):
-        with pytest.raises(BlindCheck, match="compares no numbers"):
-            at_most(numbers, 1, tolerance=1.0)
+        assert_error("compares no numbers", at_most, numbers, 1, tolerance=1.0, error=BlindCheck)
 
 
 # ------------------------------------------------------------------------------------------------- claims and verdicts
-
-
 @pytest.fixture(autouse=True)
 def _undeclare() -> Iterator[None]:
     """Remove the claims that a test declares."""
@@ -123,8 +116,7 @@ def test_the_counterexample_is_the_first_and_the_worst_case_the_worst() -> None:
     finding = check(declare(factor=4))
     assert str(finding.printed.broken) == "number = 1: 4 <= 1"
     assert str(finding.printed.worst) == "number = 1: 4 <= 1"
-    assert finding.printed.worst.comparison.margin == -0.75
-    assert finding.printed.tried == 5
+    assert (finding.printed.worst.comparison.margin, finding.printed.tried) == (-0.75, 5)
     assert finding.printed.exact
     held = check(declare())
     assert held.claim.printed.wording == "No number is larger than its square."
@@ -144,14 +136,12 @@ def test_instances_outside_the_hypothesis_are_not_tried() -> None:
 
 
 def test_a_check_that_sees_nothing_is_refused() -> None:
-    with pytest.raises(BlindCheck, match="Lemma 99: no instance refutes the false variant"):
-        check(declare(false_factor=1))
+    assert_error("Lemma 99: no instance refutes the false variant", check, declare(false_factor=1), error=BlindCheck)
     with pytest.raises(BlindCheck, match=r"no instance fulfils the hypothesis of 'It is so, corrected\.'"):
         check(correct(declare(), where=lambda number: number > 9))
     unfinished = declare()
     unfinished.false = None
-    with pytest.raises(BlindCheck, match="no false variant"):
-        check(unfinished)
+    assert_error("no false variant", check, unfinished, error=BlindCheck)
 
 
 def test_instances_are_the_same_each_time_and_random_ones_grow() -> None:
@@ -168,8 +158,6 @@ def test_values_are_shown_as_a_reader_types_them() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------- names
-
-
 def test_every_claim_is_found_by_its_names() -> None:
     for each in claims():
         assert each in find(number=each.number)
@@ -181,12 +169,9 @@ def test_every_claim_is_found_by_its_names() -> None:
 
 
 def test_an_unknown_paper_or_claim_lists_the_near_ones() -> None:
-    with pytest.raises(InvalidInput, match="expected one of G21, E22, Z25, B23"):
-        find(paper="X1")
-    with pytest.raises(InvalidInput, match="near ones: B23 Proposition 7"):
-        find(paper="B23", number="Propositon 7")
-    with pytest.raises(InvalidInput, match="--list"):
-        find(number="the meaning of life")
+    assert_error("expected one of G21, E22, Z25, B23", find, paper="X1")
+    assert_error("near ones: B23 Proposition 7", find, paper="B23", number="Propositon 7")
+    assert_error("--list", find, number="the meaning of life")
 
 
 def test_a_claim_is_found_by_a_part_of_its_name() -> None:
@@ -199,8 +184,7 @@ def test_a_claim_is_found_by_a_part_of_its_name() -> None:
 
 @pytest.mark.parametrize("number", ["B23 Definition 1", "G21 Theorem 1", "E22 Equation 2", "Z25 Equation 3", "Claim 1"])
 def test_a_number_is_not_found_in_a_longer_one(number: str) -> None:
-    with pytest.raises(InvalidInput, match=r"docs/papers\.md"):
-        find(number=number)
+    assert_error(r"docs/papers\.md", find, number=number)
 
 
 def test_a_number_that_a_paper_states_again_finds_the_claim_of_the_other() -> None:
@@ -217,8 +201,6 @@ def test_the_page_of_the_papers_names_every_number_and_each_of_its_lines_finds_a
 
 
 # ------------------------------------------------------------------------------------------------ texts and command
-
-
 def test_findings_in_words() -> None:
     findings = [check(each) for each in find(paper="B23", number="Proposition 7")]
     assert tally(findings) == "2 claims: 1 holds, 1 holds as corrected"
@@ -232,7 +214,7 @@ def test_findings_in_words() -> None:
 
 
 def run_theory(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["theory", *arguments])
+    result = invoke("theory", *arguments)
     return result.exit_code, result.output
 
 
@@ -247,15 +229,13 @@ def test_the_command_writes_a_page_and_refuses_to_replace_it(tmp_path: Path) -> 
     assert run_theory(*arguments, "--force")[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--claim", "Propositoin 7"), "near ones"),
-        (("--claim", "theorem"), "is part of the names of"),
-        (("--claim", " - "), "list them all with optrand theory --list"),
-        (("--paper", "B22"), "expected one of"),
-        (("--claim", "Proposition 7", "--page", "/nowhere/page.md"), "is not a folder"),
-    ],
+@by_case(
+    "arguments, words",
+    (("--claim", "Propositoin 7"), "near ones"),
+    (("--claim", "theorem"), "is part of the names of"),
+    (("--claim", " - "), "list them all with optrand theory --list"),
+    (("--paper", "B22"), "expected one of"),
+    (("--claim", "Proposition 7", "--page", "/nowhere/page.md"), "is not a folder"),
 )
 def test_the_command_refuses_what_it_cannot_do(arguments: tuple[str, ...], words: str) -> None:
     code, output = run_theory(*arguments)

@@ -1,7 +1,5 @@
 """Every claim has the verdict that its code declares and the page of claims shows. Its false variant is refuted."""
 
-from __future__ import annotations
-
 import re
 from itertools import chain, islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks of [E22], against counts by hand, simulations and other programs."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Instances of the claims of [G21], against derivations by other means."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from fractions import Fraction

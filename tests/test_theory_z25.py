@@ -1,7 +1,5 @@
 """Checks of [Z25], against independent computations."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import product

@@ -1,17 +1,16 @@
 """Networks on releases: the losses are as documented, and invalid networks are refused before the draw."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
-from optrand.errors import InvalidInput, MissingExtra
+from optrand.errors import MissingExtra
 from optrand.learning import Alibi, Bits, Clusters, LabelDPClassifier, Likelihood, PrivateLabels, Stages
 from optrand.learning.torch import TorchClassifier
 from optrand.sampling._entropy import SeededEntropy
@@ -53,16 +52,14 @@ def parameters(fitted: TorchClassifier) -> np.ndarray:
     return np.concatenate([each.detach().numpy().ravel() for each in fitted.network_.parameters()])
 
 
-@pytest.mark.parametrize(
-    ("plan", "target"),
-    [
-        (Stages(1), "debiased"),
-        (Stages(2), "likelihood"),
-        (Bits(), "bits"),
-        pytest.param(Stages(1), "labels", marks=pytest.mark.nightly),
-        pytest.param(Alibi(), "soft", marks=pytest.mark.nightly),
-        pytest.param(Clusters(3), "likelihood", marks=pytest.mark.nightly),
-    ],
+@by_case(
+    "plan, target",
+    (Stages(1), "debiased"),
+    (Stages(2), "likelihood"),
+    (Bits(), "bits"),
+    pytest.param(Stages(1), "labels", marks=pytest.mark.nightly),
+    pytest.param(Alibi(), "soft", marks=pytest.mark.nightly),
+    pytest.param(Clusters(3), "likelihood", marks=pytest.mark.nightly),
     ids=str,
 )
 def test_networks_learn_from_every_kind_of_release(plan, target) -> None:
@@ -123,8 +120,7 @@ def test_features_and_scores_are_tried_before_the_draw() -> None:
         (broken, labels, "NaN"),
         (X, PrivateLabels(y, 2.0, [0, 1, 2, 3]), "scores of shape"),
     ):
-        with pytest.raises(InvalidInput, match=match):
-            LabelDPClassifier(network(), 2.0).fit(features, holder)
+        assert_error(match, LabelDPClassifier(network(), 2.0).fit, features, holder)
         assert holder.spent.epsilon == 0
 
 

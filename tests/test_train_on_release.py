@@ -1,12 +1,11 @@
 """Training on labels that were released before: by their likelihood, at no cost, in every form that a release has."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
+from asserting import assert_error
 from sklearn.datasets import make_blobs
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -14,7 +13,6 @@ from sklearn.metrics import roc_auc_score
 
 import optrand
 from optrand.accounting import Spent
-from optrand.errors import InvalidInput
 from optrand.learning import LabelDPClassifier, LabelDPRegressor, Likelihood, PrivateLabels, RowPriors, Stages
 from optrand.learning._training import releases_of, tilt_priors
 from optrand.release._record import FrameRecord
@@ -42,10 +40,8 @@ def test_a_release_of_classes_is_trained_on_fresh_and_loaded(tmp_path) -> None:
     models = [LabelDPClassifier(LogisticRegression()).fit(X, (noisy, each)) for each in (record, read)]
     for model in models:
         assert (model.predict(X) == y).mean() > 0.9
-        assert model.classes_.tolist() == sorted(CLASSES)
-        assert model.spent_ == Spent(2.0)
-        assert model.epsilon_ == 2.0
-        assert model.priors_ == []
+        assert (model.classes_.tolist(), model.spent_) == (sorted(CLASSES), Spent(2.0))
+        assert (model.epsilon_, model.priors_) == (2.0, [])
     assert (models[0].predict_proba(X) == models[1].predict_proba(X)).all()
 
 
@@ -92,8 +88,7 @@ def test_groups_have_each_their_mechanism() -> None:
     assert len(model.releases_) == len(record.distinct) == 2
     for release in model.releases_:
         assert len(set(frame["left"].to_numpy()[release.rows])) == 1
-    with pytest.raises(InvalidInput, match="groups"):
-        LabelDPClassifier(LogisticRegression()).fit(X, (noisy, record))
+    assert_error("groups", LabelDPClassifier(LogisticRegression()).fit, X, (noisy, record))
 
 
 def test_a_release_of_private_labels_and_what_a_failed_fit_has_left_are_trained_on() -> None:
@@ -178,8 +173,7 @@ def test_what_is_not_the_release_of_these_rows_is_refused() -> None:
         (classifier, X, y, "PrivateLabels"),
         (classifier, X, PrivateLabels(y, 1.0, CLASSES), "epsilon is None"),
     ):
-        with pytest.raises(InvalidInput, match=match):
-            made.fit(features, given)
+        assert_error(match, made.fit, features, given)
 
 
 def test_missing_labels_that_are_a_class_are_refused_with_advice() -> None:
@@ -187,8 +181,7 @@ def test_missing_labels_that_are_a_class_are_refused_with_advice() -> None:
     given = pd.Series(y, dtype=object)
     given[::3] = None
     noisy, record = optrand.randomize(given, 4.0, labels=[*CLASSES, None], nulls="class")
-    with pytest.raises(InvalidInput, match="nulls='pass'"):
-        LabelDPClassifier(LogisticRegression()).fit(X, (noisy, record))
+    assert_error("nulls='pass'", LabelDPClassifier(LogisticRegression()).fit, X, (noisy, record))
 
 
 def test_tilted_priors_have_their_means_and_together_the_priors_variance() -> None:

@@ -1,19 +1,17 @@
 """Bad arguments: the refusals of each constructor, and their messages."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from hypothesis import given
 from hypothesis import strategies as st
 
 from optrand import Grid, classification, regression, unbiased_regression
 from optrand.base import _validation
-from optrand.errors import InvalidInput
 
 BAD_EPSILONS = [
     (math.nan, "epsilon is nan, expected a finite number"),
@@ -89,8 +87,7 @@ def constructors(epsilon):
 @pytest.mark.parametrize(("epsilon", "message"), BAD_EPSILONS)
 def test_a_budget_without_meaning_is_refused(epsilon, message):
     for construct in constructors(epsilon):
-        with pytest.raises(InvalidInput, match=message):
-            construct()
+        assert_error(message, construct)
 
 
 @pytest.mark.parametrize("epsilon", [1e-300, 5e-324, 1, np.float32(0.5), np.int64(2), Fraction(1, 3), 700, 700.0])
@@ -103,18 +100,15 @@ def test_any_real_number_above_zero_is_a_budget(epsilon):
 @pytest.mark.parametrize(("prior", "message"), BAD_PRIORS)
 def test_a_prior_that_is_none_is_refused(prior, message):
     for construct in (regression, unbiased_regression):
-        with pytest.raises(InvalidInput, match=message):
-            construct([0, 1], prior, 1.0)
+        assert_error(message, construct, [0, 1], prior, 1.0)
 
 
 @pytest.mark.parametrize(("labels", "message"), BAD_LABELS)
 def test_labels_that_are_none_are_refused(labels, message):
     prior = np.full(max(1, np.size(labels)), 1 / max(1, np.size(labels)))
     for construct in (regression, unbiased_regression):
-        with pytest.raises(InvalidInput, match=message):
-            construct(labels, prior, 1.0)
-    with pytest.raises(InvalidInput, match=message):
-        classification(prior, 1.0, labels=labels)
+        assert_error(message, construct, labels, prior, 1.0)
+    assert_error(message, classification, prior, 1.0, labels=labels)
 
 
 def test_minus_zero_becomes_zero():
@@ -132,8 +126,7 @@ def test_the_last_integers_that_are_floats_are_labels():
 @pytest.mark.parametrize("kind", [np.uint8, np.int64, np.float16, np.float32, np.longdouble, object])
 def test_numeric_arrays_are_taken_whatever_their_type(kind):
     cleaned = _validation.check_labels(np.array([0, 1, 100], dtype=kind))
-    assert cleaned.dtype == np.float64
-    assert cleaned.tolist() == [0.0, 1.0, 100.0]
+    assert (cleaned.dtype, cleaned.tolist()) == (np.float64, [0.0, 1.0, 100.0])
 
 
 def test_the_largest_and_closest_labels():
@@ -146,8 +139,7 @@ def test_arrays_are_copied_and_read_only():
     labels, prior = np.array([0.0, 1.0]), np.array([0.5, 0.5])
     problem = regression(labels, prior, 1.0)
     labels[0], prior[0] = 7.0, 0.0
-    assert problem.labels.tolist() == [0.0, 1.0]
-    assert problem.prior.tolist() == [0.5, 0.5]
+    assert (problem.labels.tolist(), problem.prior.tolist()) == ([0.0, 1.0], [0.5, 0.5])
     for array in (problem.labels, problem.prior):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 3.0
@@ -163,5 +155,4 @@ def test_a_prior_is_accepted_if_and_only_if_it_is_one(entries):
     if fine:
         assert _validation.check_prior(entries).tolist() == entries
     else:
-        with pytest.raises(InvalidInput):
-            _validation.check_prior(entries)
+        assert_error(None, _validation.check_prior, entries)

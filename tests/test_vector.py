@@ -1,13 +1,12 @@
 """Bits whose privacy is counted out over all vectors, coins that are exact, and ALIBI against its definition."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -52,8 +51,6 @@ ALL_FLIPS = Constant(0)
 
 
 # Coins
-
-
 @pytest.mark.parametrize("width", [1, 3, 7, 8, 16, 33, 63, 64])
 def test_octets_use_every_bit_of_every_word_once(width):
     count = 21
@@ -103,8 +100,6 @@ def test_labels_cost_less_than_five_random_octets_for_each_octet_that_is_sent(k)
 
 
 # Unary bits: privacy, from both sides
-
-
 def table(randomizer):
     """All ``2**k`` vectors, and the integer weight of each under every label, from the definition and `flip` alone."""
     k, flip = randomizer.k, randomizer.flip
@@ -135,16 +130,13 @@ def test_epsilon_a_coordinate_in_place_of_half_of_it_is_caught(k, epsilon):
     assert abs(float(wrong.flip) - 1 / (1 + math.exp(epsilon))) < 1e-15
     vectors, weights = table(wrong)
     assert Table.of_rows(range(k), range(2**k), weights).largest_ratio == wrong.ratio
-    with pytest.raises(InvalidInput, match="expected at most exp"):
-        check_ratio(wrong.ratio, epsilon)
+    assert_error("expected at most exp", check_ratio, wrong.ratio, epsilon)
     matrix = (weights / wrong.flip.denominator**k).astype(np.float64)
     channel = Randomizer(np.arange(k), np.arange(len(vectors)), matrix, epsilon)
     assert abs(math.log(largest_ratio(channel.matrix)) - 2 * epsilon) < 1e-9
 
 
 # Unary bits: the draws have the probabilities of the table
-
-
 @pytest.mark.parametrize("k", [2, 7, 8, 9, 16, 17, 100])
 def test_without_flips_the_vector_is_one_hot_and_with_all_flips_its_complement(k):
     randomizer = UnaryBits(k, 1.0)
@@ -179,8 +171,6 @@ def test_packed_and_unpacked_draws_are_the_same_whatever_the_size_of_a_block(mon
 
 
 # Unary bits: moments and estimates
-
-
 @pytest.mark.parametrize("k", [2, 3, 5])
 @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0, 20.0])
 def test_moments_are_those_of_the_table(k, epsilon):
@@ -230,8 +220,6 @@ def test_figures_stay_finite_at_the_ends_of_the_range(epsilon):
 
 
 # ALIBI
-
-
 def log_density(noisy, y, scale):
     """Density of independent Laplace noise around the one-hot vector of `y`."""
     return stats.laplace.logpdf(noisy, loc=np.eye(noisy.shape[-1])[y], scale=scale).sum(axis=-1)
@@ -304,21 +292,16 @@ def test_bits_are_alibi_on_a_lattice_of_one_step(epsilon):
 
 
 # Refusals
-
-
 @pytest.mark.parametrize("kind", [UnaryBits, Alibi])
-@pytest.mark.parametrize(
-    ("k", "epsilon", "match"),
-    [
-        (1, 1.0, "k is 1, expected an integer of at least 2"),
-        (2.0, 1.0, "k is 2.0, expected an integer"),
-        (3, 0.0, "above 0"),
-        (3, 1e-141, "at least 1e-140"),
-    ],
+@by_case(
+    "k, epsilon, match",
+    (1, 1.0, "k is 1, expected an integer of at least 2"),
+    (2.0, 1.0, "k is 2.0, expected an integer"),
+    (3, 0.0, "above 0"),
+    (3, 1e-141, "at least 1e-140"),
 )
 def test_meaningless_sizes_and_budgets_are_refused(kind, k, epsilon, match):
-    with pytest.raises(InvalidInput, match=match):
-        kind(k, epsilon)
+    assert_error(match, kind, k, epsilon)
 
 
 @pytest.mark.parametrize("randomizer", [UnaryBits(10, 1.0), Alibi(10, 1.0)], ids=["bits", "alibi"])
@@ -334,33 +317,21 @@ def test_values_that_are_no_classes_are_refused_and_never_repeated(randomizer, v
         assert all(told not in str(caught.value) for told in ("47", "4.7", "nan", "inf", "184467"))
 
 
-@pytest.mark.parametrize("values", [["3"], [True], [3 + 0j], [None]], ids=str)
-def test_values_of_other_types_are_refused(values):
-    for randomizer in (UnaryBits(10, 1.0), Alibi(10, 1.0)):
-        with pytest.raises(InvalidInput, match="values are of type"):
-            randomizer.sample(values)
+BITS, NOISE = UnaryBits(10, 1.0), Alibi(3, 1.0)
 
 
-def test_vectors_that_cannot_be_a_release_are_refused():
-    bits = UnaryBits(10, 1.0)
-    for packed in (np.zeros((2, 3), dtype=np.uint8), np.zeros((2, 2)), np.uint8(3)):
-        with pytest.raises(InvalidInput, match="expected uint8 and 2 octet"):
-            bits.unpack(packed)
-    for given_bits in (np.zeros((2, 9), dtype=np.uint8), np.zeros((2, 10)), 1):
-        with pytest.raises(InvalidInput, match="expected integers and 10"):
-            bits.debias(given_bits)
-    for entry in (2, -1):
-        with pytest.raises(InvalidInput, match="other than 0 and 1"):
-            bits.debias(np.full((1, 10), entry))
-    for packed in (np.zeros((0, 2), dtype=np.uint8), np.zeros(2, dtype=np.uint8)):
-        with pytest.raises(InvalidInput, match="at least one row"):
-            bits.frequencies(packed)
-
-
-def test_noisy_vectors_of_another_shape_or_type_are_refused():
-    with pytest.raises(InvalidInput, match="expected numbers and 3 along the last axis"):
-        Alibi(3, 1.0).soft_labels([0.0, 1.0])
-    with pytest.raises(InvalidInput, match="hold NaN"):
-        Alibi(3, 1.0).soft_labels([0.0, 1.0, math.nan])
-    with pytest.raises(InvalidInput, match="noisy vectors are of type <U1"):
-        Alibi(3, 1.0).soft_labels(["a", "b", "c"])
+@by_case(
+    "call, given, words",
+    *[(BITS.sample, values, "values are of type") for values in (["3"], [True], [3 + 0j], [None])],
+    *[(NOISE.sample, values, "values are of type") for values in (["3"], [True], [3 + 0j], [None])],
+    *[(BITS.unpack, packed, "expected uint8 and 2 octet") for packed in (np.zeros((2, 3), "u1"), np.zeros((2, 2)))],
+    (BITS.unpack, np.uint8(3), "expected uint8 and 2 octet"),
+    *[(BITS.debias, bits, "expected integers and 10") for bits in (np.zeros((2, 9), "u1"), np.zeros((2, 10)), 1)],
+    *[(BITS.debias, np.full((1, 10), entry), "other than 0 and 1") for entry in (2, -1)],
+    *[(BITS.frequencies, np.zeros(shape, "u1"), "at least one row") for shape in ((0, 2), 2)],
+    (NOISE.soft_labels, [0.0, 1.0], "expected numbers and 3 along the last axis"),
+    (NOISE.soft_labels, [0.0, 1.0, math.nan], "hold NaN"),
+    (NOISE.soft_labels, ["a", "b", "c"], "noisy vectors are of type <U1"),
+)
+def test_values_and_vectors_of_another_shape_or_type_are_refused(call, given, words):
+    assert_error(words, call, given)

@@ -1,7 +1,5 @@
 """Sources whose words are written down, so that a draw can be followed by hand, or counted."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -4,8 +4,6 @@ Each file is read as a user would read it: it must be refused in words, or equal
 that code apart from the package's own proves private for the epsilon it states.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import random

@@ -1,7 +1,5 @@
 """Every benchmark runs in small: it ends well, prints a table, and its rows are right."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

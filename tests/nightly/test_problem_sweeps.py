@@ -1,7 +1,5 @@
 """Sweeps of hard problems: every mechanism keeps its promises in integers, and enough of each class are proven."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from functools import partial
@@ -9,12 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from asserting import assert_error
 from random_problems import OPEN, TAILS, few_labels, random_problem, thin_tails
 
 from benchmarks.exactness import examine
 from benchmarks.priors import dirichlet, exponential, revenue
 from optrand import Grid, Interval, certify, losses, regression, solve, unbiased_range, unbiased_regression
-from optrand.errors import InvalidInput
 from optrand.studies import minimax
 
 pytestmark = pytest.mark.nightly
@@ -111,8 +109,7 @@ def test_the_worst_prior_is_proven(k):
 
 
 def test_an_interval_that_is_too_narrow_is_refused():
-    with pytest.raises(InvalidInput, match="unbiased"):
-        solve(narrow(-1e-6, 1.0))
+    assert_error("unbiased", narrow, -1e-6, 1.0)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
