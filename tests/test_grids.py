@@ -10,6 +10,7 @@ from asserting import assert_error, by_case
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import optrand
 from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.closed_forms import debiased_rr
 from optrand.errors import Infeasible
@@ -100,3 +101,13 @@ def test_one_label_is_its_own_grid() -> None:
 )
 def test_arguments_without_meaning_are_refused(labels: list[float], epsilon: float, n: object, message: str) -> None:
     assert_error(message, feasible_output_set, labels, epsilon, n)
+
+
+@pytest.mark.parametrize("scale", [1e-275, 1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("rows", [[[0, 1]], [[0, 1], [0, 1]], [[1, 0, 1], [2, 0, 1]]])
+def test_an_output_that_loses_nothing_is_found_whatever_the_unit_of_the_loss(rows, scale):
+    entries = scale * np.array(rows, dtype=float)
+    k, n = entries.shape
+    loss, grid = optrand.losses.Tabulated(entries), optrand.Grid(np.arange(n))
+    mechanism = optrand.solve(optrand.regression(range(k), np.full(k, 1 / k), 0.01, loss=loss, outputs=grid))
+    assert (mechanism.value, mechanism.certificate.upper) == (0, 0)

@@ -44,7 +44,9 @@ def typical_loss(problem: Problem, outputs: Floats) -> float:
         return float(problem.prior.max())
     centre = float(problem.labels[0] + problem.labels[-1]) / 2
     nearest = [int(np.abs(outputs - end).argmin()) for end in (centre - reach(problem), centre + reach(problem))]
-    return float(np.abs(problem.prior @ problem.loss_table(outputs[nearest])).mean()) or 1.0
+    typical = float(np.abs(problem.prior @ problem.loss_table(outputs[nearest])).mean())
+    # These outputs may lose nothing, but others do.
+    return typical or float(np.abs(problem.prior @ problem.loss_table(outputs)).max()) or 1.0
 
 
 def attainable_loss(problem: Problem) -> float:
