@@ -21,7 +21,10 @@ from optrand.model._table import Table
 
 label_sets = st.one_of(
     st.lists(st.integers(-50, 50), min_size=2, max_size=30, unique=True),
-    st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=2, max_size=8, unique=True),
+    # Labels that are too close together are refused.
+    st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=2, max_size=8, unique=True).filter(
+        lambda labels: np.ptp(labels) > 1e-100
+    ),
 )
 epsilons = st.one_of(st.sampled_from([1e-6, 0.01, 0.5, 1.0, 8.0, 40.0]), st.floats(1e-6, 40))
 
