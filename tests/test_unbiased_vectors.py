@@ -73,6 +73,12 @@ def ungrouped(prior):
     return ClassGroups(groups.weights, tuple(np.array([y]) for y in range(groups.k)))
 
 
+def proven_bound(groups, epsilon):
+    """The bound that the multipliers of the best design prove."""
+    design = best_design(groups, epsilon)
+    return lower_bound(groups, epsilon, design.dual, design.counts)
+
+
 # ----------------------------------------------------------------------------------------------------- exact identities
 @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 40.0])
 @pytest.mark.parametrize("name", K6)
@@ -206,7 +212,7 @@ def test_under_a_uniform_prior_one_size_is_the_optimum_over_all_subsets(k, epsil
     """Enumeration that knows nothing of the symmetry, with its own bound, against the closed form."""
     groups = ungrouped(np.full(k, 1 / k))
     design = best_design(groups, epsilon)
-    bound = lower_bound(groups, epsilon, design.dual)
+    bound = lower_bound(groups, epsilon, design.dual, design.counts)
     closed = unbiased_vectors(np.full(k, 1 / k), epsilon)
     assert closed.masses.size == 1
     # The loss falls as the ratio grows: at a ratio below exp(epsilon) it is above the optimum.
@@ -279,14 +285,14 @@ def test_perturbed_multipliers_never_prove_more_than_the_optimum(k, epsilon, see
         return np.array(scaled, dtype=object).reshape(numbers.shape)
 
     other = VectorDual(shaken(dual.between), shaken(dual.within), dual.level, shaken(dual.slopes))
-    assert 0 <= lower_bound(randomizer.groups, epsilon, other) <= randomizer.exact_value
+    assert 0 <= lower_bound(randomizer.groups, epsilon, other, randomizer.counts) <= randomizer.exact_value
     # Scales are of no account.
     same = VectorDual(dual.between * 3, dual.within * 3, dual.level * 7, dual.slopes * 7)
-    ours = lower_bound(randomizer.groups, epsilon, dual)
-    assert float(lower_bound(randomizer.groups, epsilon, same)) == pytest.approx(float(ours), rel=1e-12)
+    ours = lower_bound(randomizer.groups, epsilon, dual, randomizer.counts)
+    assert float(lower_bound(randomizer.groups, epsilon, same, randomizer.counts)) == pytest.approx(float(ours), rel=1e-12)
     # One subset that is left out of the prices would make a false bound.
     nothing = VectorDual(dual.between, dual.within, -dual.level, dual.slopes)
-    assert lower_bound(randomizer.groups, epsilon, nothing) == 0
+    assert lower_bound(randomizer.groups, epsilon, nothing, randomizer.counts) == 0
 
 
 @pytest.mark.parametrize("epsilon", [1e-140, 1e-6, 20.0, 100.0])
@@ -332,7 +338,7 @@ def test_many_classes_with_few_priors_are_proven_and_with_many_priors_are_enclos
         return
     # All subsets of all 13 classes: the optimum lies between the bounds.
     groups = ungrouped(prior)
-    optimum = float(lower_bound(groups, 1.0, best_design(groups, 1.0).dual))
+    optimum = float(proven_bound(groups, 1.0))
     assert proof.lower <= optimum <= proof.upper
 
 
@@ -353,7 +359,7 @@ def test_no_tilt_of_the_bound_proves_more_than_the_optimum_of_single_classes(k, 
     # The same classes in two groups of unequal priors.
     order = np.argsort(prior)
     groups = ClassGroups(apart.groups.weights, (order[2:], order[:2]))
-    assert lower_bound(groups, epsilon, best_design(groups, epsilon).dual) <= apart.exact_value
+    assert proven_bound(groups, epsilon) <= apart.exact_value
 
 
 @settings(deadline=None, max_examples=40)
@@ -363,7 +369,7 @@ def test_response_is_called_best_just_where_no_enumeration_beats_it(k, epsilon, 
     groups, high = ungrouped(prior), exp_above(epsilon)
     # The loss falls as the ratio grows: at a ratio below exp(epsilon) it is above that of randomized response.
     loss = subset_selection_loss(k, exp_bracket(epsilon)[0], 1)
-    bound = lower_bound(groups, epsilon, best_design(groups, epsilon).dual)
+    bound = proven_bound(groups, epsilon)
     if response_is_best(groups.weights, high):
         assert bound <= loss
         assert float(bound) == pytest.approx(float(loss), rel=1e-12)

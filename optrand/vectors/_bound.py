@@ -33,7 +33,10 @@ Counts = NDArray[np.int64]
 """Shape ``(n, m)``: the classes of each of `m` groups that a subset of each of `n` types holds."""
 
 MOST_TYPES = 1 << 12
-"""Number of types, the empty and the full subset included, above which classes with unequal priors share a group."""
+"""Number of types, the empty and the full subset included, up to which all of them are priced in ball arithmetic."""
+
+MOST_ENUMERATED = 1 << 32
+"""Number of types above which classes with unequal priors share a group: half a minute for the bound."""
 
 TILTS = 14
 """Number of eighths of the level that are tried as its tilt: the best ones were 0.5 to 1.5 on 40 random problems."""
@@ -103,8 +106,12 @@ class ClassGroups(Record):
     def counts(self) -> Counts:
         """All types except the empty and the full subset, shape ``(n, m)``."""
         # The first and the last combination are the empty and the full subset.
-        axes = [np.arange(size + 1) for size in self.sizes]
-        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.m)[1:-1].astype(np.int64)
+        return _grid(self.sizes)[1:-1]
+
+    @property
+    def types(self) -> int:
+        """Number of all types, the empty and the full subset included."""
+        return math.prod(size + 1 for size in self.sizes)
 
     @cached_property
     def unit(self) -> int:
@@ -131,8 +138,17 @@ class ClassGroups(Record):
         return least, most
 
 
+def _grid(sizes: tuple[int, ...]) -> Counts:
+    """Return all types of subsets of groups of some sizes, in lexicographic order."""
+    axes = [np.arange(size + 1) for size in sizes]
+    grid: Counts = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(sizes)).astype(np.int64)
+    return grid if sizes else np.zeros((1, 0), dtype=np.int64)
+
+
 def _join(parts: list[NDArray[np.intp]], prior: Floats) -> list[NDArray[np.intp]]:
-    """Join neighbouring groups, those first whose join adds least to the squared deviations within groups."""
+    """Join neighbouring groups if there are too many types, those first that add least to the deviations within groups."""
+    if math.prod(part.size + 1 for part in parts) <= MOST_ENUMERATED:
+        return parts
     means = [float(prior[part].mean()) for part in parts]
     # A heuristic: Ward's criterion for neighbours on the line. A single group of K classes has K + 1 types, which must
     # always be allowed. The last term allows for rounding of the logarithms.
@@ -165,24 +181,25 @@ class VectorDual:
     slopes: Integers
 
 
-def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fraction:
+def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual, used: Counts) -> Fraction:
     """Compute a lower bound of the loss of every unbiased epsilon-DP randomizer, of at least 0, from any multipliers.
 
-    In ball arithmetic. With unequal priors in a group each type is priced at its least and its most likely subset, and
-    the best of some multiples `tilt` of the unlikely part of a subset is taken off its level (section 14). Cost ``O(n
-    m**2)`` for `n` types.
+    In ball arithmetic. The types `used` are priced, and :func:`_price_others` bounds the prices of the others. With
+    unequal priors in a group all types are priced, each at its least and its most likely subset, and the best of some
+    multiples `tilt` of the unlikely part of a subset is taken off its level (section 14).
     """
     numbers = (*dual.between.flat, *dual.within, dual.level, *dual.slopes)
     with ctx.workprec(digits_for(epsilon) + max(int(number).bit_length() for number in numbers)):
+        counts = used if groups.alike else groups.counts
         more = arb(epsilon).expm1()
         size = np.array([arb(s) for s in groups.sizes])
-        x = groups.counts.astype(object) / size
+        x = counts.astype(object) / size
         t = x[:, :1] - x[:, 1:]
         y = t @ dual.between.T
         squares = (x * (1 - x)) @ (dual.within**2 * size)
         squares += y.sum(axis=1) ** 2 / size[0] + y**2 @ (1 / size[1:])
         levels = dual.level * (1 + more * (x @ size) / groups.k) + t @ dual.slopes
-        mean = 1 + more * groups.mean_weights(groups.counts) / arb(groups.total * groups.unit)
+        mean = 1 + more * groups.mean_weights(counts) / arb(groups.total * groups.unit)
         ends = [mean]
         if not groups.alike:
             ends = [1 + more * weights / arb(groups.total) for weights in groups.extreme_weights()]
@@ -196,12 +213,77 @@ def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fracti
                 prices = [squares / (part * chances) for part, chances in zip(tilted, ends, strict=True)]
                 thetas.append(max(price.upper() for part in prices for price in part))
         theta = min(thetas, default=arb(0))
+        if groups.alike and theta > 0:
+            theta = _price_others(groups, more, dual, theta)
         if not theta > 0:
             return Fraction(0)
         trace = dual.between.sum() / size[0] + np.diag(dual.between) @ (1 / size[1:]) + dual.within @ (size - 1)
         spread = arb(sum(weight * weight for weight in groups.weights)) / arb(groups.total) ** 2 - 1
         mantissa, exponent = (spread + trace**2 / (more**2 * theta * dual.level)).lower().man_exp()
         return max(Fraction(0), Fraction(int(mantissa)) * Fraction(2) ** int(exponent) / 2)
+
+
+def _price_others(groups: ClassGroups, more: arb, dual: VectorDual, theta: arb) -> arb:
+    r"""Return a price of at least `theta` that no type exceeds, or 0 if a level may not be positive.
+
+    The slack :math:`f = \theta \ell P - |Z 1|^2` is a quadratic function of counts. If :math:`f \geq -\delta` for all
+    types, no price exceeds :math:`\theta + \delta / \min \ell`, as :math:`P \geq 1`.
+    """
+    m, size = groups.m, np.array([arb(s) for s in groups.sizes])
+    differ = np.concatenate((np.ones((1, m - 1), dtype=object), -np.eye(m - 1, dtype=object)))
+    chance = more * np.array([weight / arb(groups.total) for weight in groups.group_weights]) / size
+    level = more * dual.level / groups.k + differ @ dual.slopes / size
+    least = dual.level + np.minimum(np.array([slope.lower() for slope in level]) * groups.sizes, 0).sum()
+    if not least > 0:
+        return arb(0)
+    left, spread = differ @ dual.between.T / size[:, np.newaxis], dual.within**2 / size
+    product = theta * np.outer(level, chance)
+    square = (left / size[1:]) @ left.T + np.outer(left.sum(axis=1), left.sum(axis=1)) / size[0] - np.diag(spread)
+    form = np.full((m + 1, m + 1), arb(0), dtype=object)
+    form[0, 0], form[0, 1:] = theta * dual.level, theta * (dual.level * chance + level) - spread * size
+    # Each pair of groups once.
+    form[1:, 1:] = np.triu(product + product.T - 2 * square) / (1 + np.eye(m, dtype=int))
+    return theta + max(arb(0), -least_value(groups.sizes, form)) / least
+
+
+def least_value(sizes: tuple[int, ...], form: Integers) -> arb:
+    r"""Bound ``z @ form @ z``, ``z = (1, *counts)``, from below on all integers ``0 <= counts <= sizes``.
+
+    By enumeration without rounding. Entries of the form, which is triangular, are rounded down to integers ``high *
+    2**bits + low``, as `z` is not negative. No sum of either part has more than 53 digits, so that floats multiply them
+    exactly. The first groups are enumerated against the others, in products of matrices. Counts whose value is negative
+    only after this are evaluated in many digits, unless there are very many.
+    """
+    most = np.array([1, *sizes], dtype=object)
+    entries, products = [arb(x) for x in form.flat], np.triu(np.outer(most, most))
+    bits = 50 - int(products.sum()).bit_length()
+    mantissa, exponent = sum((abs(x) * p for x, p in zip(entries, products.flat, strict=True)), arb(0)).upper().man_exp()
+    shift = 50 + bits - int(mantissa).bit_length() - int(exponent)
+    scaled = np.array([int((x * arb(2) ** shift).lower().floor().unique_fmpz()) for x in entries], dtype=object)
+    parts = [part.astype(np.float64).reshape(form.shape) for part in (scaled >> bits, scaled & ((1 << bits) - 1))]
+    cut = min(range(most.size), key=lambda at: sum(math.prod(s + 1 for s in part) for part in (sizes[:at], sizes[at:])))
+    left, right = _grid(sizes[:cut]), _grid(sizes[cut:])
+    first = np.concatenate((np.ones((len(left), 1)), left), axis=1)
+    factors = []
+    for part in parts:
+        own, cross, other = part[: cut + 1, : cut + 1], part[: cut + 1, cut + 1 :], part[cut + 1 :, cut + 1 :]
+        rows = (((first @ own) * first).sum(axis=1, keepdims=True), np.ones((len(left), 1)), first @ cross)
+        columns = (np.ones((len(right), 1)), ((right @ other) * right).sum(axis=1, keepdims=True), right)
+        factors.append((np.concatenate(rows, axis=1), np.concatenate(columns, axis=1).T))
+    # Blocks of 2**20 entries remain in the cache.
+    step, least, negative = max(1, (1 << 20) // len(right)), math.inf, []
+    for start in range(0, len(left), step):
+        high, low = (rows[start : start + step] @ columns for rows, columns in factors)
+        high += low * 2.0**-bits
+        least = min(least, float(high.min()))
+        if len(negative) <= MOST_TYPES and least < 0:
+            places = np.argwhere(high < 0)[: MOST_TYPES + 1]
+            negative += [(1, *left[start + i].tolist(), *right[j].tolist()) for i, j in places.tolist()]
+    if len(negative) > MOST_TYPES:
+        # The sum of both parts is rounded once.
+        return (arb(least) - abs(arb(least)) * arb(2) ** -52) * arb(2) ** (bits - shift)
+    z = np.array(negative, dtype=object).reshape(-1, most.size)
+    return min((value.lower() for value in ((z @ form) * z).sum(axis=1)), default=arb(0))
 
 
 def digits_for(epsilon: float) -> int:
@@ -231,37 +313,22 @@ def subset_size(k: int, ratio: Fraction) -> int:
 
 
 def response_is_best(weights: tuple[int, ...], ratio: Fraction) -> bool:
-    r"""Decide whether randomized response is proven to be the best channel for a prior, for any number of classes.
+    r"""Decide whether randomized response is the best channel for a prior.
 
     With its own multipliers, :math:`P_y = 1 + (E - 1) p_y`, :math:`\sigma = K + E - 1`, :math:`A = \sum_y P_y^2` and
-    the sums `w` and `a` of :math:`P_y` and :math:`P_y^2` over a set of `d` classes, the bound of this module requires
+    the sums `w` and `a` of :math:`P_y` and :math:`P_y^2` over a pair of classes, it is if and only if for all pairs
 
-    .. math:: \big( (\sigma^2 - A)(1 - d) + w (\sigma^2 + A) - 2 a \sigma \big) (w - d + 1)
-              - a (\sigma^2 - 2 w \sigma) - w^2 A \geq 0
+    .. math:: \big( w (\sigma^2 + A) - 2 a \sigma - \sigma^2 + A \big) (w - 1) - a (\sigma^2 - 2 w \sigma) - w^2 A \geq 0
 
-    (Proposition 26, whose bound of `a` is a line in `w`). Cost ``O(K**2)``. False proves nothing.
+    (Proposition 26). Cost ``O(K**2)``.
     """
     # Everything is in integers: P_y times `unit`, and the condition times unit**4, as each of its terms has four
     # factors.
-    k, total = len(weights), sum(weights)
-    unit, extra = ratio.denominator * total, ratio.numerator - ratio.denominator
-    each = np.array([unit + extra * weight for weight in sorted(weights)], dtype=object)
-    sums = np.concatenate(([0], np.cumsum(each)))
-    sigma, whole, least = sums[-1], (each * each).sum(), each[0]
-    # For all d < k the left side must fall as a grows, or the upper bound of a proves nothing.
-    if 2 * (k - 2) * unit >= sigma:
-        return False
-    for d in range(2, k):
-        top, at = each[d - 1 :], np.arange(d - 1, k)
-        # For each likeliest class of a set: the least and the largest sum of the d - 1 others, which are no likelier.
-        w = np.stack((np.full(at.size, sums[d - 1]), sums[at] - sums[at - d + 1]))
-        a = top**2 + w * (least + top) - (d - 1) * least * top
-        w = w + top
-        slack = (sigma**2 - whole) * (1 - d) * unit + w * (sigma**2 + whole) - 2 * a * sigma
-        slack = slack * (w - (d - 1) * unit) - a * (sigma**2 - 2 * w * sigma) - w**2 * whole
-        # Between the ends it is a parabola with the curvature sigma**2.
-        bend, rise = (sigma * (w[1] - w[0])) ** 2, slack[1] - slack[0]
-        inside = (np.abs(rise) < bend) & (4 * bend * slack[0] < (rise - bend) ** 2)
-        if (slack < 0).any() or inside.any():
-            return False
-    return True
+    unit, extra = ratio.denominator * sum(weights), ratio.numerator - ratio.denominator
+    each = np.array([unit + extra * weight for weight in weights], dtype=object)
+    sigma, whole = each.sum(), (each * each).sum()
+    first, second = each[np.triu_indices(each.size, 1)[0]], each[np.triu_indices(each.size, 1)[1]]
+    w, a = first + second, first**2 + second**2
+    slack = w * (sigma**2 + whole) - 2 * a * sigma - (sigma**2 - whole) * unit
+    slack = slack * (w - unit) - a * (sigma**2 - 2 * w * sigma) - w**2 * whole
+    return bool((slack >= 0).all())

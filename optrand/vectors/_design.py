@@ -1,4 +1,4 @@
-r"""Best masses of staircase columns for unbiased one-hot vectors: a cone program, then Newton's method in many digits.
+r"""Best masses of staircase columns for unbiased one-hot vectors, by column generation.
 
 With :math:`e = \exp(-\epsilon)`, means of groups :math:`x_g = d_g / K_g`, :math:`t_g = x_0 - x_g` and the share
 :math:`\bar x` of all classes, the program is an A-optimal design with linear constraints,
@@ -8,9 +8,10 @@ With :math:`e = \exp(-\epsilon)`, means of groups :math:`x_g = d_g / K_g`, :math
           \quad \text{where} \quad \sum_j c_j (e + (1 - e) \bar x_j) = 1, \;\; \sum_j c_j t_j = 0,
 
 :math:`\kappa_{jg} = x_g (1 - x_g) K_g / (K_g - 1)`, :math:`P_j = e + (1 - e) p(S_j)` and :math:`\Gamma = 1 / K_0 +
-\mathrm{diag}(1 / K_g)` (``docs/mathematics.md``, section 14). Its dual is a second-order cone program, which Clarabel
-solves to some eight digits and thereby identifies the types in use. Newton's method on their optimality conditions
-finds the other digits. The result is a candidate solution: :mod:`optrand.vectors._bound` proves it.
+\mathrm{diag}(1 / K_g)` (``docs/mathematics.md``, section 14). An interior-point method solves it for some types of
+subsets. The reduced cost of a type is a quadratic function of its counts, and local search finds types that violate its
+sign, which join. If few types are in use, Newton's method on their optimality conditions finds the other digits. The
+result is a candidate solution: :mod:`optrand.vectors._bound` proves it.
 """
 
 from __future__ import annotations
@@ -23,15 +24,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from flint import arb, arb_mat, ctx
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import nnls
 
 from optrand.base import _validation
 from optrand.base._arithmetic import Integers, privacy_ratio
 from optrand.base._validation import Floats, suggest_parameters
 from optrand.errors import InvalidInput, SolverFailed
-from optrand.solvers._clarabel import Clarabel, Cones, ConicProgram
-from optrand.vectors._bound import ClassGroups, Counts, VectorDual, digits_for, subset_size
+from optrand.vectors._bound import MOST_TYPES, ClassGroups, Counts, VectorDual, digits_for, subset_size
 from optrand.vectors._subsets import UnbiasedVectors
 
 Numbers = NDArray[Any]
@@ -45,18 +45,19 @@ Used = NDArray[np.intp]
 class DesignOptions:
     """Tuning numbers of :func:`best_design`."""
 
-    # Relative, for Clarabel, which stalls before it reaches the first. On some programs it does so after two steps.
-    tolerances: tuple[float, ...] = (1e-13, 1e-9)
-    cones: int = (
-        800  # largest number of types, each a cone, of the first program, and of those that each later one adds
-    )
-    rounds: int = 20  # largest number of cone programs
-    violated: float = 1e-7  # relative reduced cost from which a type joins them. The rest is left to exchanges
+    gap: float = 1e-12  # relative, at which the interior-point method ends, unless the columns are preliminary
+    iterations: int = 100  # largest number of its steps
+    rounds: int = 60  # largest number of its programs
+    violated: float = 1e-11  # relative reduced cost from which a type joins. The rest is left to exchanges
+    starts: int = 300  # number of types in use, and of random ones, from which local search starts in each round
+    moves: int = 60  # largest number of its moves from one of them
+    idle: float = 1e-3  # types leave whose mass is below this multiple of their relative slack
+    fine: int = 100  # largest number of types in use for Newton's method, which takes cubic time in many digits
     ridge: int = 70  # curvature of 2**-ridge times the largest is added, since optimal masses may not be unique
     steps: int = 40  # largest number of Newton steps for one set of types
     converged: int = 120  # Newton's method ends at a residual of 2**-converged times the largest gain
-    exchanges: int = 24  # largest number of types that join after Clarabel
-    start: float = 5.0  # largest epsilon of a cone program: beyond it floats may not distinguish designs
+    exchanges: int = 24  # largest number of types that join after the interior-point method
+    start: float = 5.0  # largest epsilon of a program in floats: beyond it they may not distinguish designs
     growth: float = 1.5  # between epsilons on the way up: masses move by exp(-epsilon), whose square is then negligible
 
 
@@ -76,24 +77,27 @@ class _Program:
     """The program for scaled masses ``c (e + (1 - e) x)``, in floats or in many digits."""
 
     sizes: tuple[int, ...]
+    counts: Counts  # (n, m)
     means: Numbers  # (n,): e + (1 - e) x, the mean over classes of the column
     weights: Numbers  # (n,): 1 / (P means)
     between: Numbers  # (n, m - 1): t
     within: Numbers  # (n, m): kappa, 0 for groups of one
 
     @classmethod
-    def state(cls, groups: ClassGroups, least: Any) -> _Program:
-        """State the program for the mean priors of groups. `least` is ``e``, in the type of all numbers."""
-        one, counts, total = least / least, groups.counts, groups.total * groups.unit
+    def state(cls, groups: ClassGroups, counts: Counts, least: Any) -> _Program:
+        """State the program of some types for the mean priors of groups. `least` is ``e``, in the type of all numbers."""
+        one, total = least / least, groups.total * groups.unit
         size = np.array([one * s for s in groups.sizes])
         x = counts * one / size
         means = least + (one - least) * (counts.sum(axis=1) * one / groups.k)
         prior = np.array([one * int(weight) / total for weight in groups.mean_weights(counts)])
         within = x * (one - x) * size / np.array([one * max(s - 1, 1) for s in groups.sizes])
-        return cls(groups.sizes, means, one / ((least + (one - least) * prior) * means), x[:, :1] - x[:, 1:], within)
+        weights = one / ((least + (one - least) * prior) * means)
+        return cls(groups.sizes, counts, means, weights, x[:, :1] - x[:, 1:], within)
 
     def keep(self, used: Used) -> _Program:
-        return _Program(self.sizes, self.means[used], self.weights[used], self.between[used], self.within[used])
+        parts = (self.counts, self.means, self.weights, self.between, self.within)
+        return _Program(self.sizes, *(part[used] for part in parts))
 
     @cached_property
     def gamma(self) -> Numbers:
@@ -133,118 +137,214 @@ class _Program:
         hessian: Numbers = 2 * (one * two + (within * (self.often * inverses[1] ** 3)) @ within.T)
         return hessian
 
+    def root(self, inverses: tuple[Numbers, Numbers]) -> Floats:
+        """Return a matrix `F` of ``m (m + 1) / 2`` columns at most such that ``F @ F.T`` is the Hessian, in floats."""
+        # In coordinates in which gamma is the identity and the inverse diagonal, the Hessian is a sum of squares of
+        # the products of two coordinates.
+        factor = np.linalg.cholesky(self.gamma).T if self.gamma.size else self.gamma
+        z, basis = np.linalg.eigh(factor @ inverses[0] @ factor.T)
+        y = self.between @ np.linalg.inv(factor) @ basis
+        i, j = np.triu_indices(z.size)
+        products = y[:, i] * y[:, j] * np.sqrt(np.where(i == j, 1, 2) * z[i] * z[j] * (z[i] + z[j]))
+        wide = self.often > 0
+        within = self.within[:, wide] * np.sqrt(2 * (self.often * inverses[1] ** 3)[wide])
+        return self.weights[:, np.newaxis] * np.concatenate((products, within), axis=1)
+
 
 def best_design(groups: ClassGroups, epsilon: float) -> Design:
     """Compute a nearly optimal design of the types of subsets for the mean priors of groups.
 
-    At large budgets floats cannot distinguish designs. The cone program is then solved at a smaller one, from which
+    At large budgets floats cannot distinguish designs. The program is then solved at a smaller one, from which
     Newton's method follows the optimum upwards. Raise :class:`SolverFailed` if the numbers leave the range of floats,
     or the types found do not distinguish all classes.
     """
-    budget = min(OPTIONS.start, epsilon)
+    budget = min(OPTIONS.start if groups.types <= MOST_TYPES else 15.0, epsilon)
     with ctx.workprec(digits_for(epsilon)):
         try:
             # Floats identify the types in use at a moderate budget, and multiprecision finds the other digits.
-            masses, used = _find_support(groups.counts, _Program.state(groups, np.exp(-budget)))
-            fine: Numbers = np.array([arb(x) for x in masses.tolist()])
+            program, masses, levels = _generate_columns(groups, np.exp(-budget))
+            relevant = masses > OPTIONS.idle * masses.max() / masses.size
+            used, kept = _sparsify(program, masses)
+            fine: Numbers = np.array([arb(x) for x in kept.tolist()])
+            if used.size > OPTIONS.fine and budget == epsilon:
+                exact = _Program.state(groups, program.counts[used], (-arb(epsilon)).exp().mid())
+                return _round(exact, fine, np.array([arb(x) for x in levels.tolist()]), epsilon)
+            others = groups.counts if groups.types <= MOST_TYPES else program.counts[relevant]
+            pool = np.concatenate((program.counts[used], others))
+            used = np.arange(used.size)
             while True:
-                program = _Program.state(groups, (-arb(budget)).exp().mid())
+                program = _Program.state(groups, pool, (-arb(budget)).exp().mid())
                 # The optimum at one budget is near enough to that at the next for Newton's method to converge.
                 used, fine, levels = _optimize(program, used, fine)
                 if budget == epsilon:
-                    return _round(groups.counts[used], program.keep(used), fine, levels, epsilon)
+                    return _round(program.keep(used), fine, levels, epsilon)
                 budget = min(epsilon, OPTIONS.growth * budget)
-        except (ZeroDivisionError, np.linalg.LinAlgError):
+        except (ZeroDivisionError, LinAlgError):
             raise SolverFailed(
                 f"no design of subsets was found at epsilon {epsilon:g}: its equations are singular in floats, "
                 "try a larger epsilon or a less extreme prior"
             ) from None
 
 
-def _find_support(counts: Counts, program: _Program) -> tuple[Floats, Used]:
-    """Solve the cone program of some types, and again with those that it violates. Return masses and places in use."""
-    n = len(counts)
-    # Single classes make the first program feasible.
-    singles = np.flatnonzero(counts.sum(axis=1) == 1)
-    places = np.union1d(singles, np.linspace(0, n - 1, min(n, OPTIONS.cones)).round().astype(np.intp))
+def _generate_columns(groups: ClassGroups, least: float) -> tuple[_Program, Floats, Floats]:
+    """Solve the program of some types, and again with those that it lacks. Return the last one, its masses and levels."""
+    generator, few = np.random.default_rng(0), groups.types <= MOST_TYPES
+    size, accuracy = round(groups.k * least / (1 + least)), 1e-3
+    # Single classes make the program feasible, and random subsets of the size that is best for equal priors are near
+    # those in use.
+    draws = [
+        generator.multivariate_hypergeometric(groups.sizes, min(max(d, 1), groups.k - 1), groups.m * n)
+        for d, n in ((size - 1, 1), (size, groups.m), (size + 1, 1))
+    ]
+    counts = np.unique(np.concatenate((np.eye(groups.m, dtype=np.int64), *draws)), axis=0)
     for _ in range(OPTIONS.rounds):
-        masses, some = _solve_cones(program.keep(places))
-        used = places[some]
-        if places.size == n:
+        program = _Program.state(groups, counts, least)
+        masses, levels, slacks = _solve_interior(program, accuracy)
+        inverses = program.invert(masses)
+        if few:
+            found = groups.counts
+        else:
+            loads = masses / program.means
+            shares = np.clip(loads @ counts / loads.sum() / groups.sizes, 0, 1)
+            drawn = generator.binomial(groups.sizes, shares, (OPTIONS.starts, groups.m))
+            starts = np.concatenate((counts[np.argsort(-masses)[: OPTIONS.starts]], drawn))
+            found = _search(starts, *_reduced_cost(groups, least, inverses, levels), np.array(groups.sizes))
+        joining = _Program.state(groups, found, least)
+        excess = joining.gains(inverses) / (joining.rows @ levels) - 1
+        worst = float(excess.max())
+        # A sample of the types that violate most, as the very worst ones are much alike.
+        violated = np.flatnonzero(excess > max(OPTIONS.violated, worst / 20))
+        chosen = generator.permutation(violated)[: max(60, groups.m**2 // 2)]
+        kept = counts[masses > OPTIONS.idle * slacks / levels[0]]
+        missing = len(np.unique(np.concatenate((counts, found[chosen])), axis=0)) > len(counts)
+        if accuracy <= OPTIONS.gap and not missing:
             break
-        # Price all types by the multipliers of the types in use, as column generation does.
-        gains = program.gains(program.keep(used).invert(masses))
-        levels = np.linalg.lstsq(program.rows[used], gains[used], rcond=None)[0]
-        excess = gains - program.rows @ levels
-        worst = np.argsort(excess)[::-1][: OPTIONS.cones]
-        violated = worst[excess[worst] > OPTIONS.violated * levels[0]]
-        if not violated.size:
-            break
-        # Types out of use leave the program, so that it stays small.
-        places = np.union1d(used, violated)
-    return masses, used
+        # A preliminary program needs no more digits than the types that it lacks cost.
+        accuracy = max(OPTIONS.gap, min(accuracy, worst / 100) if missing else accuracy / 1000)
+        counts = np.unique(np.concatenate((kept, found[chosen])), axis=0)
+    return program, np.where(masses > slacks / levels[0], masses, 0.0), levels
 
 
-def _solve_cones(program: _Program) -> tuple[Floats, Used]:
-    r"""Solve the dual in floats. Return scaled masses of the types in use, and their places.
+def _solve_interior(program: _Program, gap: float) -> tuple[Floats, Floats, Floats]:
+    """Solve the program by an interior-point method in floats. Return masses, levels and slacks.
 
-    .. math:: \max \; \mathrm{tr} Z \quad \text{where} \quad |Z 1_j|^2 \leq P_j \, \ell_j, \;\;
-              \ell_j = \mathrm{means}_j + \mathrm{slopes} \cdot t_j
-
-    with ``Z`` given by matrices between and within groups. Masses are the multipliers of :math:`\ell_j`.
+    Mehrotra's predictor and corrector (1992) on ``gains + slacks = rows @ levels``, ``rows.T @ masses = (1, 0 ...)`` and
+    ``masses * slacks = 0``. The Hessian has low rank, so that the normal equations have as many rows as the
+    information has entries, however many types there are.
     """
-    n, q = program.between.shape
-    # |Z 1|**2 is a sum of squares in the coordinates of this factor of Gamma.
-    root = np.linalg.cholesky(program.gamma).T if q else program.gamma
-    wide = np.flatnonzero(program.often > 0)
-    square, size = q * q, q + wide.size + 2
-    # Columns: root @ between, within, slopes. The cone of a type, divided by means: (l + 1, l - 1, 2 Z 1 / sqrt(P)).
-    scaled = 2 * program.between * np.sqrt(program.weights)[:, np.newaxis]
-    block = np.zeros((n, size, square + wide.size + q))
-    for i in range(q):
-        block[:, 2 + i, i * q : (i + 1) * q] = scaled
-    spreads = program.within[:, wide] * program.often[wide] * program.weights[:, np.newaxis]
-    places = np.arange(wide.size)
-    block[:, 2 + q + places, square + places] = 2 * np.sqrt(spreads)
-    block[:, :2, square + wide.size :] = program.rows[:, np.newaxis, 1:]
-    right = np.zeros((n, size))
-    right[:, 0] = 2.0
-    cost = np.concatenate((-root.reshape(-1), -program.often[wide], np.zeros(q)))
-    none, no_row = sparse.csc_array((cost.size, cost.size)), sparse.csc_array((0, cost.size))
-    cones = Cones(sparse.csc_array(-block.reshape(n * size, -1)), right.reshape(-1), size)
-    dual = ConicProgram(none, cost / np.abs(cost).max(), no_row, np.zeros(0), no_row, np.zeros(0), cones)
-    for tolerance in OPTIONS.tolerances:
-        answer = Clarabel(tolerance).solve(dual)
-        # Masses are sums of the first two multipliers of each cone: the coefficients of its slack l.
-        z, s = answer.cone_dual, answer.cone_slack
-        masses = z[:, 0] + z[:, 1]
-        masses = masses / masses.sum()
-        slack = 1 - np.linalg.norm(s[:, 1:], axis=1) / s[:, 0]
-        # Strict complementarity: of the two, one tends to zero. Exchanges correct a wrong guess.
-        used = np.flatnonzero(masses > slack)
-        if used.size:
-            return _sparsify(program, masses, used)
-    raise SolverFailed(f"Clarabel ended with the status {answer.status} and no answer to read")
+    rows, n = program.rows, len(program.means)
+    target = np.zeros(rows.shape[1])
+    target[0] = 1.0
+    masses, levels, slacks = np.full(n, 1.0 / n), np.zeros(rows.shape[1]), np.zeros(n)
+    for step in range(OPTIONS.iterations):
+        inverses = program.invert(masses)
+        gains = program.gains(inverses)
+        loss = float(gains @ masses)
+        if step == 0:
+            slacks, levels[0] = np.full(n, loss), loss
+        dual, primal = gains - rows @ levels + slacks, target - rows.T @ masses
+        mean = float(masses @ slacks) / n
+        done = n * mean + np.abs(dual) @ masses < gap * loss and np.abs(primal).max() < 1e-11
+        # Far below the gap rounding prevails, and further steps lead away.
+        if done or n * mean < gap * loss / 1000:
+            break
+        # With v = root.T @ step of masses, the Newton equations are those of a linear program with free v.
+        root = program.root(inverses)
+        matrix, scale = np.concatenate((root, rows), axis=1), masses / slacks
+        normal = (matrix * scale[:, np.newaxis]).T @ matrix
+        rank = root.shape[1]
+        normal[range(rank), range(rank)] += 1.0
+        # Against rounding, as rows depend on each other if all types have one size.
+        normal[range(len(normal)), range(len(normal))] *= 1 + 1e-14
+        try:
+            factor = cho_factor(normal)
+        except LinAlgError:
+            if step == 0:
+                raise
+            break
+
+        def newton(centre: Floats) -> tuple[Floats, Floats, Floats, float]:
+            change, move, right = np.zeros(n), np.zeros(len(normal)), dual + centre / masses - slacks
+            # The second pass refines the first, whose normal equations are close to singular in the end.
+            for _ in range(2):
+                above = right - change / scale - matrix @ move
+                short = np.concatenate((move[:rank], primal)) - matrix.T @ change
+                rise = cho_solve(factor, matrix.T @ (scale * above) - short)
+                change, move = change + scale * (above - matrix @ rise), move + rise
+            tilt = (centre - slacks * change) / masses - slacks
+            steps = [-x[d < 0] / d[d < 0] for x, d in ((masses, change), (slacks, tilt))]
+            return change, move[rank:], tilt, min(1.0, 0.995 * float(np.concatenate(steps).min(initial=2.0)))
+
+        change, _, tilt, length = newton(np.zeros(n))
+        left = float((masses + length * change) @ (slacks + length * tilt)) / n
+        centre = max(1e-3, (left / mean) ** 2) * mean - length**2 * change * tilt
+        change, rise, tilt, length = newton(centre)
+        masses, levels, slacks = masses + length * change, levels + length * rise, slacks + length * tilt
+    return masses, levels, slacks
 
 
-def _sparsify(program: _Program, masses: Floats, used: Used) -> tuple[Floats, Used]:
+def _reduced_cost(
+    groups: ClassGroups, least: float, inverses: tuple[Floats, Floats], levels: Floats
+) -> tuple[Floats, Floats]:
+    """Return the matrix and the linear part of gains minus levels as a quadratic function of counts, times P means."""
+    m, size = groups.m, np.array(groups.sizes)
+    differ = np.concatenate((np.ones((1, m - 1)), -np.eye(m - 1)))
+    gamma = np.diag(1 / size[1:]) + 1 / size[0]
+    left = differ @ inverses[0]
+    spread = size * inverses[1] ** 2
+    chance = (1 - least) * np.array([weight / groups.total for weight in groups.group_weights])
+    level = (1 - least) * size / groups.k * levels[0] + differ @ levels[1:]
+    matrix = left @ gamma @ left.T - np.diag(spread) - (np.outer(level, chance) + np.outer(chance, level)) / 2
+    return matrix / np.outer(size, size), (spread - least * (levels[0] * chance + level)) / size
+
+
+def _search(starts: Counts, matrix: Floats, linear: Floats, sizes: NDArray[np.int64]) -> Counts:
+    """Climb from each start by the best step of one class or exchange of two. Return all types on the way."""
+    m, counts, seen = sizes.size, starts, [starts]
+    for _ in range(OPTIONS.moves):
+        slope, bend = linear + 2 * counts @ matrix, np.diag(matrix)
+        up = np.where(counts < sizes, slope + bend, -np.inf)
+        down = np.where(counts > 0, bend - slope, -np.inf)
+        # The last row and column stand for no class that enters or leaves.
+        gain = np.full((len(counts), m + 1, m + 1), 0.0)
+        gain[:, :m, :m] = up[:, :, np.newaxis] + down[:, np.newaxis, :] - 2 * matrix
+        gain[:, :m, m], gain[:, m, :m] = up, down
+        flat = gain.reshape(len(counts), -1)
+        best = flat.argmax(axis=1)
+        rising = flat[range(len(best)), best] > 1e-13
+        if not rising.any():
+            break
+        enter, leave = np.divmod(best[rising], m + 1)
+        moves = np.eye(m + 1, m, dtype=np.int64)
+        counts = counts[rising] + moves[enter] - moves[leave]
+        seen.append(counts)
+    found: Counts = np.unique(np.concatenate(seen), axis=0)
+    numbers = found.sum(axis=1)
+    return found[(numbers > 0) & (numbers < sizes.sum())]
+
+
+def _sparsify(program: _Program, masses: Floats) -> tuple[Used, Floats]:
     """Reduce the types to as few as Carathéodory's theorem needs for the same information and sums."""
+    used = np.flatnonzero(masses)
     some, q = program.keep(used), program.between.shape[1]
     upper = np.triu_indices(q)
     products = (some.between[:, :, np.newaxis] * some.between[:, np.newaxis, :])[:, upper[0], upper[1]]
     moments = np.concatenate(
         (np.concatenate((products, some.within), axis=1) * some.weights[:, None], some.rows), axis=1
     )
+    target = masses[used] @ moments
+    # The sums are known without rounding.
+    target[-q - 1 :] = np.eye(q + 1)[0]
     # Least squares weigh all moments alike: bring them to one size.
     units = np.abs(moments).max(axis=0)
-    moments = moments / np.where(units > 0, units, 1.0)
+    units[units == 0] = 1.0
     try:
-        found, _ = nnls(moments.T, masses[used] @ moments)
+        found, _ = nnls((moments / units).T, target / units)
     except RuntimeError:
         # After too many iterations keep all types, which are as good.
-        return masses[used], used
+        return used, masses[used]
     kept = found > 0
-    return found[kept], used[kept]
+    return used[kept], found[kept]
 
 
 def _optimize(program: _Program, used: Used, masses: Numbers) -> tuple[Used, Numbers, Numbers]:
@@ -303,7 +403,7 @@ def _inverse(matrix: Numbers) -> Numbers:
     return _solve(matrix, np.array([[arb(int(i == j)) for j in range(size)] for i in range(size)])) if size else matrix
 
 
-def _round(counts: Counts, fine: _Program, masses: Numbers, levels: Numbers, epsilon: float) -> Design:
+def _round(fine: _Program, masses: Numbers, levels: Numbers, epsilon: float) -> Design:
     """Round the design to integers."""
     between, within = fine.invert(masses)
     most = max(abs(x) for x in (*between.flat, *within.flat))
@@ -316,7 +416,7 @@ def _round(counts: Counts, fine: _Program, masses: Numbers, levels: Numbers, eps
         _integers(slopes / top),
     )
     plain = masses / fine.means
-    return Design(counts, np.maximum(_integers(plain / max(plain)), 1), dual)
+    return Design(fine.counts, np.maximum(_integers(plain / max(plain)), 1), dual)
 
 
 def _integers(numbers: Numbers) -> Integers:

@@ -183,7 +183,7 @@ class UnbiasedVectors(Record):
         if self.groups.uniform:
             bound = subset_selection_loss(self.k, high, subset_size(self.k, high))
         elif self.dual is not None:
-            bound = lower_bound(self.groups, self.epsilon, self.dual)
+            bound = lower_bound(self.groups, self.epsilon, self.dual, self.counts)
         else:
             proven = response and response_is_best(self.groups.weights, high)
             bound = subset_selection_loss(self.k, high, 1) if proven else Fraction(0)
