@@ -20,7 +20,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, product
 
 import numpy as np
 from flint import arb, ctx
@@ -140,13 +140,11 @@ class ClassGroups(Record):
 
 def _grid(sizes: tuple[int, ...]) -> Counts:
     """Return all types of subsets of groups of some sizes, in lexicographic order."""
-    axes = [np.arange(size + 1) for size in sizes]
-    grid: Counts = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(sizes)).astype(np.int64)
-    return grid if sizes else np.zeros((1, 0), dtype=np.int64)
+    return np.array(list(product(*(range(size + 1) for size in sizes))), dtype=np.int64)
 
 
 def _join(parts: list[NDArray[np.intp]], prior: Floats) -> list[NDArray[np.intp]]:
-    """Join neighbouring groups if there are too many types, those first that add least to the deviations within groups."""
+    """Join neighbouring groups if there are too many types, those first that add least to squares within groups."""
     if math.prod(part.size + 1 for part in parts) <= MOST_ENUMERATED:
         return parts
     means = [float(prior[part].mean()) for part in parts]
@@ -237,12 +235,12 @@ def _price_others(groups: ClassGroups, more: arb, dual: VectorDual, theta: arb) 
     if not least > 0:
         return arb(0)
     left, spread = differ @ dual.between.T / size[:, np.newaxis], dual.within**2 / size
-    product = theta * np.outer(level, chance)
+    priced = theta * np.outer(level, chance)
     square = (left / size[1:]) @ left.T + np.outer(left.sum(axis=1), left.sum(axis=1)) / size[0] - np.diag(spread)
     form = np.full((m + 1, m + 1), arb(0), dtype=object)
     form[0, 0], form[0, 1:] = theta * dual.level, theta * (dual.level * chance + level) - spread * size
     # Each pair of groups once.
-    form[1:, 1:] = np.triu(product + product.T - 2 * square) / (1 + np.eye(m, dtype=int))
+    form[1:, 1:] = np.triu(priced + priced.T - 2 * square) / (1 + np.eye(m, dtype=int))
     return theta + max(arb(0), -least_value(groups.sizes, form)) / least
 
 
@@ -257,7 +255,9 @@ def least_value(sizes: tuple[int, ...], form: Integers) -> arb:
     most = np.array([1, *sizes], dtype=object)
     entries, products = [arb(x) for x in form.flat], np.triu(np.outer(most, most))
     bits = 50 - int(products.sum()).bit_length()
-    mantissa, exponent = sum((abs(x) * p for x, p in zip(entries, products.flat, strict=True)), arb(0)).upper().man_exp()
+    mantissa, exponent = (
+        sum((abs(x) * p for x, p in zip(entries, products.flat, strict=True)), arb(0)).upper().man_exp()
+    )
     shift = 50 + bits - int(mantissa).bit_length() - int(exponent)
     scaled = np.array([int((x * arb(2) ** shift).lower().floor().unique_fmpz()) for x in entries], dtype=object)
     parts = [part.astype(np.float64).reshape(form.shape) for part in (scaled >> bits, scaled & ((1 << bits) - 1))]
@@ -318,7 +318,8 @@ def response_is_best(weights: tuple[int, ...], ratio: Fraction) -> bool:
     With its own multipliers, :math:`P_y = 1 + (E - 1) p_y`, :math:`\sigma = K + E - 1`, :math:`A = \sum_y P_y^2` and
     the sums `w` and `a` of :math:`P_y` and :math:`P_y^2` over a pair of classes, it is if and only if for all pairs
 
-    .. math:: \big( w (\sigma^2 + A) - 2 a \sigma - \sigma^2 + A \big) (w - 1) - a (\sigma^2 - 2 w \sigma) - w^2 A \geq 0
+    .. math:: \big( w (\sigma^2 + A) - 2 a \sigma - \sigma^2 + A \big) (w - 1)
+              - a (\sigma^2 - 2 w \sigma) - w^2 A \geq 0
 
     (Proposition 26). Cost ``O(K**2)``.
     """

@@ -46,6 +46,7 @@ class DesignOptions:
     """Tuning numbers of :func:`best_design`."""
 
     gap: float = 1e-12  # relative, at which the interior-point method ends, unless the columns are preliminary
+    residual: float = 1e-11  # of the constraints, whose terms are of the order of 1
     iterations: int = 100  # largest number of its steps
     rounds: int = 60  # largest number of its programs
     violated: float = 1e-11  # relative reduced cost from which a type joins. The rest is left to exchanges
@@ -57,7 +58,7 @@ class DesignOptions:
     steps: int = 40  # largest number of Newton steps for one set of types
     converged: int = 120  # Newton's method ends at a residual of 2**-converged times the largest gain
     exchanges: int = 24  # largest number of types that join after the interior-point method
-    start: float = 5.0  # largest epsilon of a program in floats: beyond it they may not distinguish designs
+    start: float = 12.0  # largest epsilon of a program in floats: beyond it they may not distinguish designs
     growth: float = 1.5  # between epsilons on the way up: masses move by exp(-epsilon), whose square is then negligible
 
 
@@ -85,7 +86,7 @@ class _Program:
 
     @classmethod
     def state(cls, groups: ClassGroups, counts: Counts, least: Any) -> _Program:
-        """State the program of some types for the mean priors of groups. `least` is ``e``, in the type of all numbers."""
+        """State the program of some types for the mean priors of groups. `least` is ``e``, in the type of numbers."""
         one, total = least / least, groups.total * groups.unit
         size = np.array([one * s for s in groups.sizes])
         x = counts * one / size
@@ -158,7 +159,7 @@ def best_design(groups: ClassGroups, epsilon: float) -> Design:
     Newton's method follows the optimum upwards. Raise :class:`SolverFailed` if the numbers leave the range of floats,
     or the types found do not distinguish all classes.
     """
-    budget = min(OPTIONS.start if groups.types <= MOST_TYPES else 15.0, epsilon)
+    budget = min(OPTIONS.start, epsilon)
     with ctx.workprec(digits_for(epsilon)):
         try:
             # Floats identify the types in use at a moderate budget, and multiprecision finds the other digits.
@@ -167,8 +168,10 @@ def best_design(groups: ClassGroups, epsilon: float) -> Design:
             used, kept = _sparsify(program, masses)
             fine: Numbers = np.array([arb(x) for x in kept.tolist()])
             if used.size > OPTIONS.fine and budget == epsilon:
-                exact = _Program.state(groups, program.counts[used], (-arb(epsilon)).exp().mid())
-                return _round(exact, fine, np.array([arb(x) for x in levels.tolist()]), epsilon)
+                # Floats have no more digits.
+                with ctx.workprec(100):
+                    some = _Program.state(groups, program.counts[used], (-arb(epsilon)).exp().mid())
+                    return _round(some, fine, np.array([arb(x) for x in levels.tolist()]), epsilon)
             others = groups.counts if groups.types <= MOST_TYPES else program.counts[relevant]
             pool = np.concatenate((program.counts[used], others))
             used = np.arange(used.size)
@@ -187,9 +190,8 @@ def best_design(groups: ClassGroups, epsilon: float) -> Design:
 
 
 def _generate_columns(groups: ClassGroups, least: float) -> tuple[_Program, Floats, Floats]:
-    """Solve the program of some types, and again with those that it lacks. Return the last one, its masses and levels."""
-    generator, few = np.random.default_rng(0), groups.types <= MOST_TYPES
-    size, accuracy = round(groups.k * least / (1 + least)), 1e-3
+    """Solve the program of some types, and again with those that it lacks. Return it, its masses and levels."""
+    generator, accuracy, size = np.random.default_rng(0), 1e-3, round(groups.k * least / (1 + least))
     # Single classes make the program feasible, and random subsets of the size that is best for equal priors are near
     # those in use.
     draws = [
@@ -201,14 +203,11 @@ def _generate_columns(groups: ClassGroups, least: float) -> tuple[_Program, Floa
         program = _Program.state(groups, counts, least)
         masses, levels, slacks = _solve_interior(program, accuracy)
         inverses = program.invert(masses)
-        if few:
-            found = groups.counts
-        else:
-            loads = masses / program.means
-            shares = np.clip(loads @ counts / loads.sum() / groups.sizes, 0, 1)
-            drawn = generator.binomial(groups.sizes, shares, (OPTIONS.starts, groups.m))
-            starts = np.concatenate((counts[np.argsort(-masses)[: OPTIONS.starts]], drawn))
-            found = _search(starts, *_reduced_cost(groups, least, inverses, levels), np.array(groups.sizes))
+        loads = masses / program.means
+        shares = np.clip(loads @ counts / loads.sum() / groups.sizes, 0, 1)
+        drawn = generator.binomial(groups.sizes, shares, (OPTIONS.starts, groups.m))
+        starts = np.concatenate((counts[np.argsort(-masses)[: OPTIONS.starts]], drawn))
+        found = _search(starts, *_reduced_cost(groups, least, inverses, levels), np.array(groups.sizes))
         joining = _Program.state(groups, found, least)
         excess = joining.gains(inverses) / (joining.rows @ levels) - 1
         worst = float(excess.max())
@@ -225,61 +224,80 @@ def _generate_columns(groups: ClassGroups, least: float) -> tuple[_Program, Floa
     return program, np.where(masses > slacks / levels[0], masses, 0.0), levels
 
 
+@dataclass(frozen=True, eq=False)
+class _Newton:
+    """Newton's equations of the interior-point method at a point.
+
+    The Hessian has low rank. With ``v = root.T @ (step of the masses)`` the equations are those of a linear program
+    with free `v`, and the normal equations have as many rows as the information has entries, however many types there
+    are.
+    """
+
+    masses: Floats
+    slacks: Floats
+    root: Floats
+    rows: Floats
+    dual: Floats  # residuals
+    primal: Floats
+
+    @cached_property
+    def matrix(self) -> Floats:
+        return np.concatenate((self.root, self.rows), axis=1)
+
+    @cached_property
+    def factor(self) -> Any:
+        normal = (self.matrix * (self.masses / self.slacks)[:, np.newaxis]).T @ self.matrix
+        free = np.repeat((1.0, 0.0), (self.root.shape[1], self.rows.shape[1]))
+        # The last factor is against rounding, as rows depend on each other if all types have one size.
+        normal[np.diag_indices(free.size)] = (np.diag(normal) + free) * (1 + 1e-14)
+        return cho_factor(normal)
+
+    def solve(self, centre: Floats | float) -> tuple[Floats, Floats, Floats, float]:
+        """Return the steps of masses, levels and slacks to products `centre`, and the share of them that is taken."""
+        rank, scale = self.root.shape[1], self.masses / self.slacks
+        step, move = np.zeros(scale.size), np.zeros(self.matrix.shape[1])
+        # The second pass refines the first, whose normal equations are close to singular in the end.
+        for _ in range(2):
+            above = self.dual + centre / self.masses - self.slacks - step / scale - self.matrix @ move
+            short = np.concatenate((move[:rank], self.primal)) - self.matrix.T @ step
+            more = cho_solve(self.factor, self.matrix.T @ (scale * above) - short)
+            step, move = step + scale * (above - self.matrix @ more), move + more
+        tilt = (centre - self.slacks * step) / self.masses - self.slacks
+        # Masses and slacks remain positive.
+        shrink = np.concatenate((-step / self.masses, -tilt / self.slacks)).max()
+        return step, move[rank:], tilt, min(1.0, 0.995 / max(shrink, 0.1))
+
+
 def _solve_interior(program: _Program, gap: float) -> tuple[Floats, Floats, Floats]:
     """Solve the program by an interior-point method in floats. Return masses, levels and slacks.
 
-    Mehrotra's predictor and corrector (1992) on ``gains + slacks = rows @ levels``, ``rows.T @ masses = (1, 0 ...)`` and
-    ``masses * slacks = 0``. The Hessian has low rank, so that the normal equations have as many rows as the
-    information has entries, however many types there are.
+    Mehrotra's predictor and corrector (1992) on ``gains + slacks = rows @ levels``, ``rows.T @ masses = (1, 0 ...)``
+    and ``masses * slacks = 0``.
     """
     rows, n = program.rows, len(program.means)
-    target = np.zeros(rows.shape[1])
-    target[0] = 1.0
-    masses, levels, slacks = np.full(n, 1.0 / n), np.zeros(rows.shape[1]), np.zeros(n)
-    for step in range(OPTIONS.iterations):
+    masses, slacks, levels = np.full(n, 1.0 / n), np.zeros(n), np.zeros(rows.shape[1])
+    for iteration in range(OPTIONS.iterations):
         inverses = program.invert(masses)
         gains = program.gains(inverses)
         loss = float(gains @ masses)
-        if step == 0:
+        if iteration == 0:
             slacks, levels[0] = np.full(n, loss), loss
-        dual, primal = gains - rows @ levels + slacks, target - rows.T @ masses
+        dual, primal = gains - rows @ levels + slacks, np.eye(levels.size)[0] - rows.T @ masses
         mean = float(masses @ slacks) / n
-        done = n * mean + np.abs(dual) @ masses < gap * loss and np.abs(primal).max() < 1e-11
+        solved = n * mean + np.abs(dual) @ masses < gap * loss and np.abs(primal).max() < OPTIONS.residual
         # Far below the gap rounding prevails, and further steps lead away.
-        if done or n * mean < gap * loss / 1000:
+        if solved or n * mean < gap * loss / 1000:
             break
-        # With v = root.T @ step of masses, the Newton equations are those of a linear program with free v.
-        root = program.root(inverses)
-        matrix, scale = np.concatenate((root, rows), axis=1), masses / slacks
-        normal = (matrix * scale[:, np.newaxis]).T @ matrix
-        rank = root.shape[1]
-        normal[range(rank), range(rank)] += 1.0
-        # Against rounding, as rows depend on each other if all types have one size.
-        normal[range(len(normal)), range(len(normal))] *= 1 + 1e-14
+        newton = _Newton(masses, slacks, program.root(inverses), rows, dual, primal)
         try:
-            factor = cho_factor(normal)
+            step, _, tilt, length = newton.solve(0.0)
         except LinAlgError:
-            if step == 0:
+            if iteration == 0:
                 raise
             break
-
-        def newton(centre: Floats) -> tuple[Floats, Floats, Floats, float]:
-            change, move, right = np.zeros(n), np.zeros(len(normal)), dual + centre / masses - slacks
-            # The second pass refines the first, whose normal equations are close to singular in the end.
-            for _ in range(2):
-                above = right - change / scale - matrix @ move
-                short = np.concatenate((move[:rank], primal)) - matrix.T @ change
-                rise = cho_solve(factor, matrix.T @ (scale * above) - short)
-                change, move = change + scale * (above - matrix @ rise), move + rise
-            tilt = (centre - slacks * change) / masses - slacks
-            steps = [-x[d < 0] / d[d < 0] for x, d in ((masses, change), (slacks, tilt))]
-            return change, move[rank:], tilt, min(1.0, 0.995 * float(np.concatenate(steps).min(initial=2.0)))
-
-        change, _, tilt, length = newton(np.zeros(n))
-        left = float((masses + length * change) @ (slacks + length * tilt)) / n
-        centre = max(1e-3, (left / mean) ** 2) * mean - length**2 * change * tilt
-        change, rise, tilt, length = newton(centre)
-        masses, levels, slacks = masses + length * change, levels + length * rise, slacks + length * tilt
+        left = float((masses + length * step) @ (slacks + length * tilt)) / n
+        step, rise, tilt, length = newton.solve(max(1e-3, (left / mean) ** 2) * mean - length**2 * step * tilt)
+        masses, levels, slacks = masses + length * step, levels + length * rise, slacks + length * tilt
     return masses, levels, slacks
 
 
@@ -455,13 +473,15 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
     * *Uniform prior*, any K: a random subset of one size, the better of the two integers next to ``K / (exp(epsilon) +
       1)``.
     * *A large budget*, up to 256 classes: randomized response, if its own multipliers prove it optimal.
-    * *Up to 12 classes, or more with few distinct priors* (``prod (K_g + 1) <= 4096``, or at most ``K + 1``, for groups
-      of ``K_g`` equal priors): the optimum over all subsets, proven to 1e-9 or better for epsilon from 1e-3 to 40.
+    * *Up to 32 classes, or more with few distinct priors* (``prod (K_g + 1) <= 2**32`` for groups of ``K_g`` equal
+      priors): the optimum over all subsets, proven to 1e-9 or better for epsilon from 1e-3 to 40. Not all optima are
+      found if epsilon is above 12, there are more than 12 classes and some have priors between 0 and 1e-8.
     * *Otherwise* neighbouring priors are put into groups that are treated alike. Privacy, unbiasedness and the
-      certificate's bounds remain exact, but its gap does not close. For 30 classes of random priors it is about ``0.04
+      certificate's bounds remain exact, but its gap does not close. For 40 classes of random priors it is about ``0.05
       * epsilon**2`` up to an epsilon of 1, of which most is due to the bound.
 
-    Proof: ``docs/mathematics.md``, section 14. Cost: a cone program with a cone for each type, some seconds at most.
+    Proof: ``docs/mathematics.md``, section 14. Cost with the certificate: a few seconds up to 20 classes of unequal
+    priors, about a minute for 30.
 
     Examples
     --------

@@ -354,8 +354,8 @@ class UnbiasedVectors(Record):
         weights = (max(likely.tolist()) << 100) // likely
         columns = self.ratio.denominator * common + extra * shares
         loads = self.masses * weights
-        adjugate, determinant = _adjugate((columns * loads[:, np.newaxis]).T @ columns)
-        level = columns @ adjugate.T
+        adjugate, determinant = _adjugate(_multiply((columns * loads[:, np.newaxis]).T, columns))
+        level = _multiply(columns, adjugate.T)
         spread = loads @ (shares * (common - shares))
         factor = (weights * self._total)[:, np.newaxis]
         size = np.array(sizes, dtype=object)
@@ -377,9 +377,11 @@ class UnbiasedVectors(Record):
             numbers * self._decoder.inside**2
             + (np.array(self.groups.sizes, dtype=object) - numbers) * self._decoder.outside**2
         )
-        sums = (self._parts[0] + self._parts[1]).T @ norms
-        scales = [scale * scale * self._total for scale in self._decoder.scales]
-        return [sum((Fraction(int(x), s) for x, s in zip(row, scales, strict=True)), Fraction(0)) for row in sums]
+        sums = _multiply((self._parts[0] + self._parts[1]).T, norms)
+        # One denominator for all groups.
+        common = math.lcm(*self._decoder.scales)
+        totals = sums @ np.array([(common // scale) ** 2 for scale in self._decoder.scales], dtype=object)
+        return [Fraction(int(total), common**2 * self._total) for total in totals]
 
     @cached_property
     def _float_biases(self) -> list[Fraction]:
@@ -398,7 +400,7 @@ class UnbiasedVectors(Record):
         own = (held * inside + missed * outside).sum(axis=0)
         same = held * ((numbers - 1) * inside + (size - numbers) * outside)
         same += missed * (numbers * inside + (size - 1 - numbers) * outside)
-        cross = (held + missed).T @ (numbers * inside + (size - numbers) * outside)
+        cross = _multiply((held + missed).T, numbers * inside + (size - numbers) * outside)
         np.fill_diagonal(cross, same.sum(axis=0))
         squares = []
         for g, sums in enumerate(cross.tolist()):
@@ -449,6 +451,12 @@ class UnbiasedVectors(Record):
         inside, outside = (part[types][:, self.groups.of] for part in self._floats)
         vectors: Floats = np.where(sets, inside, outside)
         return vectors
+
+
+def _multiply(left: Integers, right: Integers) -> Integers:
+    """Multiply matrices of long integers."""
+    product = (fmpz_mat(left.tolist()) * fmpz_mat(right.tolist())).tolist()
+    return np.array([[int(x) for x in row] for row in product], dtype=object)
 
 
 def _adjugate(matrix: Integers) -> tuple[Integers, int]:
