@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import assert_error, by_case
 from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, product
+from typing import Any
 
 import numpy as np
 from flint import arb, ctx
@@ -241,7 +242,8 @@ def _price_others(groups: ClassGroups, more: arb, dual: VectorDual, theta: arb) 
     form[0, 0], form[0, 1:] = theta * dual.level, theta * (dual.level * chance + level) - spread * size
     # Each pair of groups once.
     form[1:, 1:] = np.triu(priced + priced.T - 2 * square) / (1 + np.eye(m, dtype=int))
-    return theta + max(arb(0), -least_value(groups.sizes, form)) / least
+    price: arb = theta + max(arb(0), -least_value(groups.sizes, form)) / least
+    return price
 
 
 def least_value(sizes: tuple[int, ...], form: Integers) -> arb:
@@ -253,14 +255,15 @@ def least_value(sizes: tuple[int, ...], form: Integers) -> arb:
     only after this are evaluated in many digits, unless there are very many.
     """
     most = np.array([1, *sizes], dtype=object)
-    entries, products = [arb(x) for x in form.flat], np.triu(np.outer(most, most))
+    entries: list[arb] = [arb(x) for x in form.ravel().tolist()]
+    products = np.triu(np.outer(most, most))
     bits = 50 - int(products.sum()).bit_length()
-    mantissa, exponent = (
-        sum((abs(x) * p for x, p in zip(entries, products.flat, strict=True)), arb(0)).upper().man_exp()
-    )
+    total = sum((abs(x) * p for x, p in zip(entries, products.ravel().tolist(), strict=True)), arb(0))
+    mantissa, exponent = total.upper().man_exp()
     shift = 50 + bits - int(mantissa).bit_length() - int(exponent)
-    scaled = np.array([int((x * arb(2) ** shift).lower().floor().unique_fmpz()) for x in entries], dtype=object)
-    parts = [part.astype(np.float64).reshape(form.shape) for part in (scaled >> bits, scaled & ((1 << bits) - 1))]
+    floors: list[Any] = [(x * arb(2) ** shift).lower().floor().unique_fmpz() for x in entries]
+    halves = [(int(x) >> bits, int(x) & ((1 << bits) - 1)) for x in floors]
+    parts = [np.array(part, dtype=np.float64).reshape(form.shape) for part in zip(*halves, strict=True)]
     cut = min(range(most.size), key=lambda at: sum(math.prod(s + 1 for s in part) for part in (sizes[:at], sizes[at:])))
     left, right = _grid(sizes[:cut]), _grid(sizes[cut:])
     first = np.concatenate((np.ones((len(left), 1)), left), axis=1)
@@ -271,7 +274,8 @@ def least_value(sizes: tuple[int, ...], form: Integers) -> arb:
         columns = (np.ones((len(right), 1)), ((right @ other) * right).sum(axis=1, keepdims=True), right)
         factors.append((np.concatenate(rows, axis=1), np.concatenate(columns, axis=1).T))
     # Blocks of 2**20 entries remain in the cache.
-    step, least, negative = max(1, (1 << 20) // len(right)), math.inf, []
+    step, least = max(1, (1 << 20) // len(right)), math.inf
+    negative: list[tuple[int, ...]] = []
     for start in range(0, len(left), step):
         high, low = (rows[start : start + step] @ columns for rows, columns in factors)
         high += low * 2.0**-bits

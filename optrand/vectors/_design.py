@@ -17,14 +17,12 @@ result is a candidate solution: :mod:`optrand.vectors._bound` proves it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from flint import arb, arb_mat, ctx
+from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError
 from scipy.optimize import nnls
 
 from optrand.base import _validation
@@ -32,37 +30,8 @@ from optrand.base._arithmetic import Integers, privacy_ratio
 from optrand.base._validation import Floats, suggest_parameters
 from optrand.errors import InvalidInput, SolverFailed
 from optrand.vectors._bound import MOST_TYPES, ClassGroups, Counts, VectorDual, digits_for, subset_size
+from optrand.vectors._program import OPTIONS, Numbers, Program, Used, drop_radii, solve_interior, solve_linear
 from optrand.vectors._subsets import UnbiasedVectors
-
-Numbers = NDArray[Any]
-"""Floats, or midpoints of :class:`flint.arb` in an array of objects."""
-
-Used = NDArray[np.intp]
-"""Places of the types in use."""
-
-
-@dataclass(frozen=True)
-class DesignOptions:
-    """Tuning numbers of :func:`best_design`."""
-
-    gap: float = 1e-12  # relative, at which the interior-point method ends, unless the columns are preliminary
-    residual: float = 1e-11  # of the constraints, whose terms are of the order of 1
-    iterations: int = 100  # largest number of its steps
-    rounds: int = 60  # largest number of its programs
-    violated: float = 1e-11  # relative reduced cost from which a type joins. The rest is left to exchanges
-    starts: int = 300  # number of types in use, and of random ones, from which local search starts in each round
-    moves: int = 60  # largest number of its moves from one of them
-    idle: float = 1e-3  # types leave whose mass is below this multiple of their relative slack
-    fine: int = 100  # largest number of types in use for Newton's method, which takes cubic time in many digits
-    ridge: int = 70  # curvature of 2**-ridge times the largest is added, since optimal masses may not be unique
-    steps: int = 40  # largest number of Newton steps for one set of types
-    converged: int = 120  # Newton's method ends at a residual of 2**-converged times the largest gain
-    exchanges: int = 24  # largest number of types that join after the interior-point method
-    start: float = 12.0  # largest epsilon of a program in floats: beyond it they may not distinguish designs
-    growth: float = 1.5  # between epsilons on the way up: masses move by exp(-epsilon), whose square is then negligible
-
-
-OPTIONS = DesignOptions()
 
 
 class Design(NamedTuple):
@@ -71,85 +40,6 @@ class Design(NamedTuple):
     counts: Counts
     masses: Integers  # (n,): up to a common factor. Rows have one sum up to their rounding
     dual: VectorDual
-
-
-@dataclass(frozen=True, eq=False)
-class _Program:
-    """The program for scaled masses ``c (e + (1 - e) x)``, in floats or in many digits."""
-
-    sizes: tuple[int, ...]
-    counts: Counts  # (n, m)
-    means: Numbers  # (n,): e + (1 - e) x, the mean over classes of the column
-    weights: Numbers  # (n,): 1 / (P means)
-    between: Numbers  # (n, m - 1): t
-    within: Numbers  # (n, m): kappa, 0 for groups of one
-
-    @classmethod
-    def state(cls, groups: ClassGroups, counts: Counts, least: Any) -> _Program:
-        """State the program of some types for the mean priors of groups. `least` is ``e``, in the type of numbers."""
-        one, total = least / least, groups.total * groups.unit
-        size = np.array([one * s for s in groups.sizes])
-        x = counts * one / size
-        means = least + (one - least) * (counts.sum(axis=1) * one / groups.k)
-        prior = np.array([one * int(weight) / total for weight in groups.mean_weights(counts)])
-        within = x * (one - x) * size / np.array([one * max(s - 1, 1) for s in groups.sizes])
-        weights = one / ((least + (one - least) * prior) * means)
-        return cls(groups.sizes, counts, means, weights, x[:, :1] - x[:, 1:], within)
-
-    def keep(self, used: Used) -> _Program:
-        parts = (self.counts, self.means, self.weights, self.between, self.within)
-        return _Program(self.sizes, *(part[used] for part in parts))
-
-    @cached_property
-    def gamma(self) -> Numbers:
-        one = self.means[0] / self.means[0]
-        gamma: Numbers = np.diag([one / s for s in self.sizes[1:]]) + one / self.sizes[0]
-        return gamma
-
-    @cached_property
-    def often(self) -> NDArray[np.int64]:
-        """Degrees of freedom within each group."""
-        return np.array([s - 1 for s in self.sizes])
-
-    @cached_property
-    def rows(self) -> Numbers:
-        """Constraints: the scaled masses times the first column sum to 1, those times others to 0."""
-        ones = self.means / self.means
-        return np.concatenate((ones[:, np.newaxis], self.between / self.means[:, np.newaxis]), axis=1)
-
-    def invert(self, masses: Numbers) -> tuple[Numbers, Numbers]:
-        """Return the inverses of the information between and within groups, 0 within groups of one."""
-        loads = masses * self.weights
-        information = loads @ self.within + (self.often == 0)
-        return _inverse((self.between * loads[:, np.newaxis]).T @ self.between), np.sign(self.often) / information
-
-    def gains(self, inverses: tuple[Numbers, Numbers]) -> Numbers:
-        """Return minus the derivative of the objective by each scaled mass."""
-        y = self.between @ inverses[0].T
-        squares = (y @ self.gamma * y).sum(axis=1) + self.within @ (self.often * inverses[1] ** 2)
-        gains: Numbers = self.weights * squares
-        return gains
-
-    def hessian(self, inverses: tuple[Numbers, Numbers]) -> Numbers:
-        """Return the second derivatives of the objective by scaled masses."""
-        left = self.between * self.weights[:, np.newaxis]
-        within = self.within * self.weights[:, np.newaxis]
-        one, two = left @ inverses[0] @ left.T, self.between @ inverses[0] @ self.gamma @ inverses[0] @ self.between.T
-        hessian: Numbers = 2 * (one * two + (within * (self.often * inverses[1] ** 3)) @ within.T)
-        return hessian
-
-    def root(self, inverses: tuple[Numbers, Numbers]) -> Floats:
-        """Return a matrix `F` of ``m (m + 1) / 2`` columns at most such that ``F @ F.T`` is the Hessian, in floats."""
-        # In coordinates in which gamma is the identity and the inverse diagonal, the Hessian is a sum of squares of
-        # the products of two coordinates.
-        factor = np.linalg.cholesky(self.gamma).T if self.gamma.size else self.gamma
-        z, basis = np.linalg.eigh(factor @ inverses[0] @ factor.T)
-        y = self.between @ np.linalg.inv(factor) @ basis
-        i, j = np.triu_indices(z.size)
-        products = y[:, i] * y[:, j] * np.sqrt(np.where(i == j, 1, 2) * z[i] * z[j] * (z[i] + z[j]))
-        wide = self.often > 0
-        within = self.within[:, wide] * np.sqrt(2 * (self.often * inverses[1] ** 3)[wide])
-        return self.weights[:, np.newaxis] * np.concatenate((products, within), axis=1)
 
 
 def best_design(groups: ClassGroups, epsilon: float) -> Design:
@@ -170,13 +60,13 @@ def best_design(groups: ClassGroups, epsilon: float) -> Design:
             if used.size > OPTIONS.fine and budget == epsilon:
                 # Floats have no more digits.
                 with ctx.workprec(100):
-                    some = _Program.state(groups, program.counts[used], (-arb(epsilon)).exp().mid())
+                    some = Program.state(groups, program.counts[used], (-arb(epsilon)).exp().mid())
                     return _round(some, fine, np.array([arb(x) for x in levels.tolist()]), epsilon)
             others = groups.counts if groups.types <= MOST_TYPES else program.counts[relevant]
             pool = np.concatenate((program.counts[used], others))
             used = np.arange(used.size)
             while True:
-                program = _Program.state(groups, pool, (-arb(budget)).exp().mid())
+                program = Program.state(groups, pool, (-arb(budget)).exp().mid())
                 # The optimum at one budget is near enough to that at the next for Newton's method to converge.
                 used, fine, levels = _optimize(program, used, fine)
                 if budget == epsilon:
@@ -189,7 +79,7 @@ def best_design(groups: ClassGroups, epsilon: float) -> Design:
             ) from None
 
 
-def _generate_columns(groups: ClassGroups, least: float) -> tuple[_Program, Floats, Floats]:
+def _generate_columns(groups: ClassGroups, least: float) -> tuple[Program, Floats, Floats]:
     """Solve the program of some types, and again with those that it lacks. Return it, its masses and levels."""
     generator, accuracy, size = np.random.default_rng(0), 1e-3, round(groups.k * least / (1 + least))
     # Single classes make the program feasible, and random subsets of the size that is best for equal priors are near
@@ -200,15 +90,15 @@ def _generate_columns(groups: ClassGroups, least: float) -> tuple[_Program, Floa
     ]
     counts = np.unique(np.concatenate((np.eye(groups.m, dtype=np.int64), *draws)), axis=0)
     for _ in range(OPTIONS.rounds):
-        program = _Program.state(groups, counts, least)
-        masses, levels, slacks = _solve_interior(program, accuracy)
+        program = Program.state(groups, counts, least)
+        masses, levels, slacks = solve_interior(program, accuracy)
         inverses = program.invert(masses)
         loads = masses / program.means
         shares = np.clip(loads @ counts / loads.sum() / groups.sizes, 0, 1)
         drawn = generator.binomial(groups.sizes, shares, (OPTIONS.starts, groups.m))
         starts = np.concatenate((counts[np.argsort(-masses)[: OPTIONS.starts]], drawn))
         found = _search(starts, *_reduced_cost(groups, least, inverses, levels), np.array(groups.sizes))
-        joining = _Program.state(groups, found, least)
+        joining = Program.state(groups, found, least)
         excess = joining.gains(inverses) / (joining.rows @ levels) - 1
         worst = float(excess.max())
         # A sample of the types that violate most, as the very worst ones are much alike.
@@ -222,83 +112,6 @@ def _generate_columns(groups: ClassGroups, least: float) -> tuple[_Program, Floa
         accuracy = max(OPTIONS.gap, min(accuracy, worst / 100) if missing else accuracy / 1000)
         counts = np.unique(np.concatenate((kept, found[chosen])), axis=0)
     return program, np.where(masses > slacks / levels[0], masses, 0.0), levels
-
-
-@dataclass(frozen=True, eq=False)
-class _Newton:
-    """Newton's equations of the interior-point method at a point.
-
-    The Hessian has low rank. With ``v = root.T @ (step of the masses)`` the equations are those of a linear program
-    with free `v`, and the normal equations have as many rows as the information has entries, however many types there
-    are.
-    """
-
-    masses: Floats
-    slacks: Floats
-    root: Floats
-    rows: Floats
-    dual: Floats  # residuals
-    primal: Floats
-
-    @cached_property
-    def matrix(self) -> Floats:
-        return np.concatenate((self.root, self.rows), axis=1)
-
-    @cached_property
-    def factor(self) -> Any:
-        normal = (self.matrix * (self.masses / self.slacks)[:, np.newaxis]).T @ self.matrix
-        free = np.repeat((1.0, 0.0), (self.root.shape[1], self.rows.shape[1]))
-        # The last factor is against rounding, as rows depend on each other if all types have one size.
-        normal[np.diag_indices(free.size)] = (np.diag(normal) + free) * (1 + 1e-14)
-        return cho_factor(normal)
-
-    def solve(self, centre: Floats | float) -> tuple[Floats, Floats, Floats, float]:
-        """Return the steps of masses, levels and slacks to products `centre`, and the share of them that is taken."""
-        rank, scale = self.root.shape[1], self.masses / self.slacks
-        step, move = np.zeros(scale.size), np.zeros(self.matrix.shape[1])
-        # The second pass refines the first, whose normal equations are close to singular in the end.
-        for _ in range(2):
-            above = self.dual + centre / self.masses - self.slacks - step / scale - self.matrix @ move
-            short = np.concatenate((move[:rank], self.primal)) - self.matrix.T @ step
-            more = cho_solve(self.factor, self.matrix.T @ (scale * above) - short)
-            step, move = step + scale * (above - self.matrix @ more), move + more
-        tilt = (centre - self.slacks * step) / self.masses - self.slacks
-        # Masses and slacks remain positive.
-        shrink = np.concatenate((-step / self.masses, -tilt / self.slacks)).max()
-        return step, move[rank:], tilt, min(1.0, 0.995 / max(shrink, 0.1))
-
-
-def _solve_interior(program: _Program, gap: float) -> tuple[Floats, Floats, Floats]:
-    """Solve the program by an interior-point method in floats. Return masses, levels and slacks.
-
-    Mehrotra's predictor and corrector (1992) on ``gains + slacks = rows @ levels``, ``rows.T @ masses = (1, 0 ...)``
-    and ``masses * slacks = 0``.
-    """
-    rows, n = program.rows, len(program.means)
-    masses, slacks, levels = np.full(n, 1.0 / n), np.zeros(n), np.zeros(rows.shape[1])
-    for iteration in range(OPTIONS.iterations):
-        inverses = program.invert(masses)
-        gains = program.gains(inverses)
-        loss = float(gains @ masses)
-        if iteration == 0:
-            slacks, levels[0] = np.full(n, loss), loss
-        dual, primal = gains - rows @ levels + slacks, np.eye(levels.size)[0] - rows.T @ masses
-        mean = float(masses @ slacks) / n
-        solved = n * mean + np.abs(dual) @ masses < gap * loss and np.abs(primal).max() < OPTIONS.residual
-        # Far below the gap rounding prevails, and further steps lead away.
-        if solved or n * mean < gap * loss / 1000:
-            break
-        newton = _Newton(masses, slacks, program.root(inverses), rows, dual, primal)
-        try:
-            step, _, tilt, length = newton.solve(0.0)
-        except LinAlgError:
-            if iteration == 0:
-                raise
-            break
-        left = float((masses + length * step) @ (slacks + length * tilt)) / n
-        step, rise, tilt, length = newton.solve(max(1e-3, (left / mean) ** 2) * mean - length**2 * step * tilt)
-        masses, levels, slacks = masses + length * step, levels + length * rise, slacks + length * tilt
-    return masses, levels, slacks
 
 
 def _reduced_cost(
@@ -336,12 +149,13 @@ def _search(starts: Counts, matrix: Floats, linear: Floats, sizes: NDArray[np.in
         moves = np.eye(m + 1, m, dtype=np.int64)
         counts = counts[rising] + moves[enter] - moves[leave]
         seen.append(counts)
-    found: Counts = np.unique(np.concatenate(seen), axis=0)
-    numbers = found.sum(axis=1)
-    return found[(numbers > 0) & (numbers < sizes.sum())]
+    found = np.unique(np.concatenate(seen), axis=0)
+    # Not the empty and the full subset.
+    inner: Counts = found[(found > 0).any(axis=1) & (found < sizes).any(axis=1)]
+    return inner
 
 
-def _sparsify(program: _Program, masses: Floats) -> tuple[Used, Floats]:
+def _sparsify(program: Program, masses: Floats) -> tuple[Used, Floats]:
     """Reduce the types to as few as Carathéodory's theorem needs for the same information and sums."""
     used = np.flatnonzero(masses)
     some, q = program.keep(used), program.between.shape[1]
@@ -365,7 +179,7 @@ def _sparsify(program: _Program, masses: Floats) -> tuple[Used, Floats]:
     return used[kept], found[kept]
 
 
-def _optimize(program: _Program, used: Used, masses: Numbers) -> tuple[Used, Numbers, Numbers]:
+def _optimize(program: Program, used: Used, masses: Numbers) -> tuple[Used, Numbers, Numbers]:
     """Find the optimum near a point: types that gain more than they cost join, types without mass leave."""
     for _ in range(OPTIONS.exchanges):
         used, masses, levels = _refine(program, used, masses)
@@ -377,7 +191,7 @@ def _optimize(program: _Program, used: Used, masses: Numbers) -> tuple[Used, Num
     return used, masses, levels
 
 
-def _refine(program: _Program, used: Used, masses: Numbers) -> tuple[Used, Numbers, Numbers]:
+def _refine(program: Program, used: Used, masses: Numbers) -> tuple[Used, Numbers, Numbers]:
     """Solve the optimality conditions of the types in use by Newton's method. Drop types whose mass vanishes."""
     for _ in range(OPTIONS.steps):
         some = program.keep(used)
@@ -389,10 +203,10 @@ def _refine(program: _Program, used: Used, masses: Numbers) -> tuple[Used, Numbe
         corner = np.diag([-ridge / (ridge + 1)] * rows.shape[1])
         system = np.block([[hessian + np.diag([ridge] * n), rows], [rows.T, corner]])
         missing = np.array([arb(int(i == 0)) for i in range(rows.shape[1])]) - rows.T @ masses
-        answer = _solve(system, np.concatenate((gains, missing))[:, np.newaxis])[:, 0]
+        answer = solve_linear(system, np.concatenate((gains, missing))[:, np.newaxis])[:, 0]
         step, levels = answer[:n], answer[n:]
         # A full step: types that it takes below zero leave, and the next steps correct the others.
-        masses = _mid(masses + step)
+        masses = drop_radii(masses + step)
         kept = np.array([bool(mass > 0) for mass in masses])
         if not kept.any():
             raise SolverFailed("Newton's method for the design of subsets diverges")
@@ -402,26 +216,7 @@ def _refine(program: _Program, used: Used, masses: Numbers) -> tuple[Used, Numbe
     return used, masses, levels
 
 
-def _mid(numbers: Numbers) -> Numbers:
-    """Drop the radii of the balls: these digits are not proven, and the bound does not rely on them."""
-    flat = np.empty(numbers.size, dtype=object)
-    flat[:] = [arb(x).mid() for x in numbers.flat]
-    return flat.reshape(numbers.shape)
-
-
-def _solve(matrix: Numbers, right: Numbers) -> Numbers:
-    answer = arb_mat(_mid(matrix).tolist()).solve(arb_mat(_mid(right).tolist()), algorithm="approx")
-    return np.array([[x.mid() for x in row] for row in answer.tolist()], dtype=object)
-
-
-def _inverse(matrix: Numbers) -> Numbers:
-    if matrix.dtype != object:
-        return np.linalg.inv(matrix)
-    size = len(matrix)
-    return _solve(matrix, np.array([[arb(int(i == j)) for j in range(size)] for i in range(size)])) if size else matrix
-
-
-def _round(fine: _Program, masses: Numbers, levels: Numbers, epsilon: float) -> Design:
+def _round(fine: Program, masses: Numbers, levels: Numbers, epsilon: float) -> Design:
     """Round the design to integers."""
     between, within = fine.invert(masses)
     most = max(abs(x) for x in (*between.flat, *within.flat))
