@@ -658,6 +658,24 @@ def test_an_epsilon_of_zero_makes_two_rows_equal(seed, tmp_path):
     _check_saved(mechanism, tmp_path / "equal.json")
 
 
+@pytest.mark.parametrize("delta", [1e-8, 1e-10, 1e-30, 1e-310])
+@pytest.mark.parametrize("constraints", [[], [Unbiased()]])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_tiny_delta_is_proven_like_any_other(seed, constraints, delta, tmp_path):
+    """Excesses below the tolerance of the backend have room of their own size, and a strictly feasible point."""
+    k, rng = 4, np.random.default_rng(seed)
+    parts = range(k), rng.dirichlet(np.ones(k)), np.linspace(-2.5, k + 1.5, 6)
+    mechanism, pure = (
+        optrand.solve(Program(*parts, privacy=notion, constraints=constraints, loss=optrand.losses.absolute))
+        for notion in (Approximate(1.0, delta), Pure(1.0))
+    )
+    assert mechanism.certificate.gap < 1e-9
+    assert dict(mechanism.certificate.realised)["Approximate"] <= delta
+    assert mechanism.certificate.lower <= pure.value
+    assert mechanism.value == pytest.approx(pure.value, rel=1e-6)
+    _check_saved(mechanism, tmp_path / "tiny.json")
+
+
 EDITS = {
     "a text in place of a flag": (("program", "maximize"), "false"),
     "a number in place of a flag": (("program", "maximize"), 0),
