@@ -1,7 +1,5 @@
 """A single label with outputs on a grid has its best distribution in closed form, by the lower convex hull."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
