@@ -110,6 +110,7 @@ def _read(document: dict[str, Any]) -> SimpleNamespace:
         "the loss must go with the penalty": penalty == 0 or loss == "squared" or (grid != [] and loss != "zero_one"),
         "poisson_log: wrong sign": loss != "poisson_log" or (labels[0] >= 0 < outputs[0] and not -math.inf < low <= 0),
         "every row of weights must have one total": all(x == total for x in totals),
+        "the total of a row must have at most 4000 digits": total < 10**4000,
     }.items():
         _need(right, wrong)
     budget = min(map(Fraction, (epsilon, repr(epsilon))))  # below, a ratio built to come too close to decide is refused

@@ -19,6 +19,7 @@ import hashlib
 import itertools
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -33,6 +34,21 @@ Row = tuple[list[tuple[int, float, float]], str, float, float]
 """Entries (variable, value, power), the sense, and the bound as value and power."""
 
 CONTEXT = decimal.Context(prec=60, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+
+# The text of each field, with sorted names and without white space. Only bounds and multipliers keep the sign of 0.
+FLOAT, PLACES = r"-?\d+(?:\.\d+(?:e[-+]\d+)?|e[-+]\d+)", r'\[\d+,"-?[1-9]\d*"\]'
+REAL, MANY = rf"(?!-0\.0\b){FLOAT}", r"\[(?:{0}(?:,{0})*+)?\]"
+REALS, BOUNDS = MANY.format(REAL), MANY.format(FLOAT)
+EPSILONS, TRIPLES = MANY.format(MANY.format(f'(?:{FLOAT}|"inf")')), MANY.format(rf"\[\d+,\d+,{FLOAT}\]")
+PURE = rf'"epsilon":{REAL},"form":"(?:pairwise|floor)","kind":"Pure"|"epsilons":{EPSILONS},"kind":"Pairwise"'
+REST = rf'"delta":{FLOAT},"epsilon":{REAL},"kind":"Approximate"|"epsilon":{REAL},"kind":"(?:Pointwise)?MaximalLeakage"'
+LIMIT = rf'"kind":"Unbiased"|"bound":(?:{FLOAT}|{BOUNDS}),"kind":"(?:BiasAtMost|ProbabilityAtMost)"'
+ADDED = rf'"bound":{BOUNDS},"coefficients":{TRIPLES},"name":"(?:[^"\\]|\\.)+","sense":"[<=>]="'
+NOTIONS, LIMITS, ROWS = (MANY.format(rf"{{(?:{part})}}") for part in (f"{PURE}|{REST}", LIMIT, ADDED))
+ASKED = rf'"constraints":{LIMITS},"labels":{REALS},"loss":{MANY.format(REALS)},"maximize":(?:true|false),'
+ASKED += rf'"outputs":{REALS},"prior":{REALS},"privacy":{NOTIONS},"rows":{ROWS}'
+SHAPE = {"format": r'"optrand\.program"', "schema": "1", "digest": ".*", "program": rf"{{{ASKED}}}", "outputs": REALS}
+SHAPE |= {"columns": MANY.format(MANY.format(PLACES)), "multipliers": MANY.format(rf"\[\d+,{FLOAT}\]")}
 
 
 class Refused(Exception):
@@ -51,7 +67,8 @@ def exp_bounds(power: float) -> tuple[Fraction, Fraction]:
     if power == 0:
         return Fraction(1), Fraction(1)
     value = CONTEXT.exp(decimal.Decimal(power))
-    return Fraction(CONTEXT.next_minus(value)), Fraction(CONTEXT.next_plus(value))
+    below, above = Fraction(CONTEXT.next_minus(value)), Fraction(CONTEXT.next_plus(value))
+    return max(below, Fraction(power > 0)), above
 
 
 def log_above(x: Fraction) -> float:
@@ -72,15 +89,13 @@ def parse(text: str) -> dict[str, Any]:
         need(document.get("format") == "optrand.program", "not a mechanism of a program")
         need(document.get("schema") == 1, "written by a newer optrand: this checker knows schema 1")
         need(encode(document) + "\n" == text, "not written as optrand writes it")
-        content = {name: part for name, part in document.items() if name != "digest"}
-        digest = hashlib.sha256((encode(content) + "\n").encode()).hexdigest()
+        fields = {name: encode(part) for name, part in document.items()}
+        digest = hashlib.sha256((encode({name: document[name] for name in {*document} - {"digest"}}) + "\n").encode())
     except (ValueError, AttributeError, RecursionError) as error:
         raise Refused(f"not JSON of finite numbers ({type(error).__name__})") from None
-    need(document.get("digest") == f"sha256:{digest}", "digest is not that of the content")
-    need(
-        set(document) == {"columns", "digest", "format", "multipliers", "outputs", "program", "schema"},
-        "unknown fields",
-    )
+    need(document.get("digest") == f"sha256:{digest.hexdigest()}", "digest is not that of the content")
+    wrong = [name for name in {*SHAPE, *fields} if not re.fullmatch(SHAPE.get(name, "(?!)"), fields.get(name, ""))]
+    need(not wrong, f"missing, malformed or unknown: {', '.join(ascii(name[:40]) for name in sorted(wrong)[:5])}")
     return document
 
 
@@ -91,7 +106,7 @@ def pair_epsilons(notion: dict[str, Any], k: int) -> Iterator[tuple[int, int, fl
         if y == z:
             need(notion["kind"] == "Pure" or epsilon == 0, "an epsilon on the diagonal")
         elif epsilon != "inf":
-            need(isinstance(epsilon, float) and 0 <= epsilon <= 700, "an epsilon out of range")
+            need(0 <= epsilon <= 700, "an epsilon out of range")
             yield y, z, epsilon
 
 
@@ -99,30 +114,23 @@ def privacy_rows(notion: dict[str, Any], k: int, n: int, start: int, prior: list
     """Return the number of further variables, of which the first is `start`, and the rows of a notion of privacy."""
     kind, cells = notion["kind"], list(itertools.product(range(k), range(n)))
     if kind == "Pairwise" or (kind == "Pure" and notion["form"] == "pairwise"):
-        pairs = list(pair_epsilons(notion, k))
-        return 0, [([(y * n + o, 1, 0), (z * n + o, -1, e)], "<=", 0, 0) for y, z, e in pairs for o in range(n)]
+        # An epsilon of 0 makes two rows equal. These equations come last, one for each pair.
+        pairs = [(y, z, e) for y, z, e in pair_epsilons(notion, k) if e or y < z or notion["epsilons"][z][y]]
+        ends = [(y * n + o, z * n + o, e) for y, z, e in sorted(pairs, key=lambda pair: not pair[2]) for o in range(n)]
+        return 0, [([(a, 1, 0), (b, -1, e)], "<=" if e else "==", 0, 0) for a, b, e in ends]
     epsilon = notion["epsilon"]
-    need(isinstance(epsilon, float) and 0 < epsilon <= 700, "an epsilon out of range")
     if kind == "Pure":
-        need(notion["form"] == "floor", "an unknown form of privacy")
         above: list[Row] = [([(start + o, 1, 0), (y * n + o, -1, 0)], "<=", 0, 0) for y, o in cells]
         return n, above + [([(y * n + o, 1, 0), (start + o, -1, epsilon)], "<=", 0, 0) for y, o in cells]
     if kind == "Approximate":
-        pairs_of = list(itertools.permutations(range(k), 2))
-        rows: list[Row] = [
-            ([(y * n + o, 1, 0), (z * n + o, -1, epsilon), (start + at * n + o, -1, 0)], "<=", 0, 0)
-            for at, (y, z) in enumerate(pairs_of)
-            for o in range(n)
-        ]
-        need(0 <= notion["delta"] < 1, "a delta out of range")
-        sums: list[Row] = [
-            ([(start + at * n + o, 1, 0) for o in range(n)], "<=", notion["delta"], 0) for at in range(len(pairs_of))
-        ]
-        return len(pairs_of) * n, rows + sums
+        pairs_of = enumerate(itertools.permutations(range(k), 2))
+        each = [(y * n + o, z * n + o, start + at * n + o) for at, (y, z) in pairs_of for o in range(n)]
+        rows: list[Row] = [([(a, 1, 0), (b, -1, epsilon), (c, -1, 0)], "<=", 0, 0) for a, b, c in each]
+        starts = range(start, start + len(each), n)
+        return len(each), rows + [([(i + o, 1, 0) for o in range(n)], "<=", notion["delta"], 0) for i in starts]
     if kind == "MaximalLeakage":
         largest: list[Row] = [([(y * n + o, 1, 0), (start + o, -1, 0)], "<=", 0, 0) for y, o in cells]
         return n, [*largest, ([(start + o, 1, 0) for o in range(n)], "<=", 1, epsilon)]
-    need(kind == "PointwiseMaximalLeakage", "an unknown notion of privacy")
     averages = {o: [(z * n + o, -prior[z], epsilon) for z in range(k)] for o in range(n)}
     return 0, [([(y * n + o, 1, 0), *averages[o]], "<=", 0, 0) for y, o in cells]
 
@@ -137,19 +145,18 @@ def constraint_rows(part: dict[str, Any], labels: list[float], outputs: list[flo
     if kind == "BiasAtMost":
         each = bound if isinstance(bound, list) else [bound] * k
         need(len(each) == k and min(each) >= 0, "bounds of biases that do not fit the labels")
-        if not any(each):
-            return [(means[y], "==", labels[y], 0) for y in range(k)]
-        above: list[Row] = [(means[y], "<=", labels[y] + each[y], 0) for y in range(k)]
-        return above + [(means[y], ">=", labels[y] - each[y], 0) for y in range(k)]
-    need(kind == "ProbabilityAtMost", "an unknown constraint")
+        # An output less a label may be no float: it is the sum of two coefficients.
+        apart = {y: [*means[y], *((y * n + o, -labels[y], 0) for o in range(n))] for y in range(k) if each[y]}
+        none: list[Row] = [(means[y], "==", labels[y], 0) for y in range(k) if not each[y]]
+        above: list[Row] = [(entries, "<=", each[y], 0) for y, entries in apart.items()]
+        return none + above + [(entries, ">=", -each[y], 0) for y, entries in apart.items()]
     caps = bound if isinstance(bound, list) else [bound] * n
-    need(len(caps) == n, "bounds of probabilities that do not fit the outputs")
+    need(len(caps) == n and all(0 <= cap <= 1 for cap in caps), "bounds of probabilities that do not fit the outputs")
     return [([(y * n + o, 1, 0)], "<=", caps[o], 0) for y in range(k) for o in range(n)]
 
 
 def read_rows(block: dict[str, Any], cells: int) -> list[Row]:
     """Read the rows that a user added to the program."""
-    need(block["sense"] in ("<=", "==", ">="), "an unknown sense of a row")
     rows: list[Row] = [([], block["sense"], bound, 0) for bound in block["bound"]]
     places = [(i, j) for i, j, _ in block["coefficients"]]
     need(all(a < b for a, b in itertools.pairwise(places)), "coefficients out of order")
@@ -173,13 +180,15 @@ def keeps(row: Row, point: list[Fraction]) -> bool:
 
 def measure(notion: dict[str, Any], rows: list[list[Fraction]], prior: list[float]) -> float:
     """Measure a table by the notion's own number, rounded up. Refuse a table that does not keep the notion."""
-    kind, columns = notion["kind"], list(zip(*rows, strict=True))
+    kind, columns, table = notion["kind"], list(zip(*rows, strict=True)), notion.get("epsilons", [rows] * len(rows))
+    need({len(table), *map(len, table)} == {len(rows)}, "epsilons that do not fit the labels")
+    need(0 < notion.get("epsilon", 1.0) <= 700 and 0 <= notion.get("delta", 0.0) < 1, "a budget out of range")
     if kind in ("Pure", "Pairwise"):
         most = 0.0
         for y, z, epsilon in pair_epsilons(notion, len(rows)):
             need(all(b > 0 or a == 0 for a, b in zip(rows[y], rows[z], strict=True)), "not private: an infinite ratio")
             ratio = max([Fraction(1), *(a / b for a, b in zip(rows[y], rows[z], strict=True) if a)])
-            need(ratio <= exp_bounds(epsilon)[0] or (epsilon == 0 and ratio == 1), "not private: a ratio is too large")
+            need(ratio <= exp_bounds(epsilon)[0], "not private: a ratio is too large")
             spent = log_above(ratio)
             most = max(most, spent if kind == "Pure" else spent / epsilon if epsilon else 0.0)
         return most
@@ -225,16 +234,13 @@ def examine(document: dict[str, Any]) -> SimpleNamespace:
     for numbers in (labels, outputs, document["outputs"]):
         need(all(a < b for a, b in itertools.pairwise(numbers)), "labels and outputs must increase")
     need(len(prior) == k == len(loss) and all(len(row) == n for row in loss), "prior or loss do not fit")
-    need(
-        max(map(abs, labels)) <= 1e150 and (k == 1 or labels[-1] - labels[0] >= 1e-150), "labels beyond 1e-150 to 1e150"
-    )
-    need(
-        all(p == 0 or p >= sys.float_info.min for p in prior) and abs(math.fsum(prior) - 1) <= 1e-9,
-        "the prior must sum to 1",
-    )
+    need(max(map(abs, labels)) <= 1e150 and (k == 1 or labels[-1] - labels[0] >= 1e-150), "labels out of range")
+    need(all(p == 0 or p >= sys.float_info.min for p in prior), "a probability is negative, or too small")
+    need(abs(math.fsum(prior) - 1) <= 1e-9, "the prior must sum to 1")
     rows = read_table(document, k, outputs)
     point = [p for row in rows for p in row]
     cells, plain = k * n, [row for part in program["constraints"] for row in constraint_rows(part, labels, outputs)]
+    need(len({block["name"] for block in program["rows"]}) == len(program["rows"]), "rows of one name")
     added = [row for block in program["rows"] for row in read_rows(block, cells)]
     for row in plain + added:
         need(keeps(row, point), "the table breaks a row of the program")
@@ -248,16 +254,11 @@ def examine(document: dict[str, Any]) -> SimpleNamespace:
     sign = -1 if program["maximize"] else 1
     cost = [sign * Fraction(p * g) for p, line in zip(prior, loss, strict=True) for g in line]
     value = sum((c * x for c, x in zip(cost, point, strict=True)), Fraction(0))
-    bound = lower_bound(cost + [Fraction(0)] * (variables - cells), every, read_multipliers(document), sign, n, cells)
-    gap = max(Fraction(0), value - bound) / (abs(value) or 1)
-    return SimpleNamespace(value=sign * value, bound=sign * bound, gap=gap, maximised=sign < 0, facts=facts)
-
-
-def read_multipliers(document: dict[str, Any]) -> dict[int, float]:
-    """Return the multipliers that are not 0, by the numbers of their rows."""
     pairs = document["multipliers"]
     need(all(a < b for (a, _), (b, _) in itertools.pairwise(pairs)), "multipliers out of order")
-    return dict(pairs)
+    bound = lower_bound(cost + [Fraction(0)] * (variables - cells), every, dict(pairs), sign, n, cells)
+    gap = max(Fraction(0), value - bound) / (abs(value) or 1)
+    return SimpleNamespace(value=sign * value, bound=sign * bound, gap=gap, maximised=sign < 0, facts=facts)
 
 
 def read_table(document: dict[str, Any], k: int, outputs: list[float]) -> list[list[Fraction]]:

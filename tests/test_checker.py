@@ -223,6 +223,13 @@ def test_what_is_malformed_is_named(spoil, message, tmp_path):
     assert_error(message, checker.check, text, error=checker.Refused)
 
 
+def test_a_total_of_more_digits_than_a_weight_may_have_is_refused(tmp_path):
+    for digits, accepted in ((3999, True), (4000, False)):
+        columns = [[[0, "9" * digits]], [[0, "1"]], [[0, "1"]]]
+        text = with_field("columns", columns)(text_of(FAMILIES["unbiased"], tmp_path))
+        assert verdicts(text, tmp_path / "long.json") == (accepted, accepted)
+
+
 @pytest.mark.parametrize("trials", [100, pytest.param(5_000, marks=pytest.mark.nightly)])
 def test_one_unit_changes_against_the_definition(trials, tmp_path):
     """A unit moved within a row, a step moved by a label or changed by a unit, with fresh digests."""

@@ -127,6 +127,18 @@ def test_multipliers_within_bounds_save_masters_if_outputs_are_few() -> None:
     assert solution.stats.iterations <= 20
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_columns_of_the_program_end_rounds_that_each_improve_a_little(epsilon: float) -> None:
+    """From its own columns alone more than a hundred masters are needed, or a minute."""
+    labels, outputs = np.arange(53.0), np.linspace(0, 52, 25)
+    prior = np.exp(-(((labels - 17.7) / 5.3) ** 2))
+    loss = losses.Tabulated(np.abs(outputs - labels[:, np.newaxis]) ** 1.5)
+    problem = regression(labels, prior / prior.sum(), epsilon, loss=loss, outputs=outputs)
+    solution = ColumnGeneration()(problem)
+    certify(tabulate(solution)).require(gap=1e-9)
+    assert solution.stats.iterations <= 10
+
+
 @dataclass(frozen=True)
 class Silent(Highs):
     """A backend without an answer."""

@@ -1,5 +1,6 @@
 """Programs as objects: the papers' rows as printed, every notion of privacy, one certificate, exact tables."""
 
+import hashlib
 import itertools
 import json
 import math
@@ -78,10 +79,8 @@ def independent_violations(program, mechanism):
         if isinstance(part, Unbiased):
             found += [abs(m - y) for m, y in zip(means, labels, strict=True)]
         elif isinstance(part, BiasAtMost):
-            # The program states label plus and minus bound in floats.
-            low, high = program.labels - part.bound, program.labels + part.bound
-            found += [m - Fraction(b) for m, b in zip(means, high.tolist(), strict=True)]
-            found += [Fraction(b) - m for m, b in zip(means, low.tolist(), strict=True)]
+            bounds = np.broadcast_to(part.bound, len(labels)).tolist()
+            found += [abs(m - y) - Fraction(b) for m, y, b in zip(means, labels, bounds, strict=True)]
         else:
             found += [p - Fraction(float(part.bound)) for row in rows for p in row]
     for notion in program.privacy:
@@ -611,6 +610,109 @@ def test_a_bias_of_at_most_zero_is_no_bias(tmp_path):
     report = program_checker.check((tmp_path / "none.json").read_text())
     assert report.gap < 1e-9
     assert load(tmp_path / "none.json").certify() == none.certificate
+
+
+def _check_saved(mechanism, path):
+    """The saved mechanism is read back, and the checker finds the same numbers in it."""
+    mechanism.save(path, overwrite=True)
+    proof = mechanism.certificate
+    assert load(path).certify() == proof
+    report = program_checker.check(path.read_text())
+    assert (program_checker.up(report.value), -program_checker.up(-report.bound)) == (proof.value, proof.bound)
+
+
+@pytest.mark.parametrize("far", [0.0, 1e6, 1e12, 1e15])
+def test_a_bound_of_biases_is_kept_exactly_by_labels_far_from_zero(far, tmp_path):
+    """Labels plus and minus the bound are no floats there: near 1e15 they would admit no bias, or an eighth."""
+    labels, near = far + np.arange(3.0), [-4.0, -1.0, 0.0, 1.0, 2.0, 3.0, 6.0]
+    parts = {"privacy": Pure(1.0), "constraints": [BiasAtMost(0.07)]}
+    mechanism = optrand.solve(Program(labels, [0.5, 0.3, 0.2], far + np.array(near), **parts))
+    assert mechanism.table.largest_bias <= Fraction(0.07)
+    assert mechanism.certificate.gap < 1e-9
+    assert mechanism.value == pytest.approx(1.736614391965, rel=1e-9)
+    _check_saved(mechanism, tmp_path / "far.json")
+
+
+@pytest.mark.parametrize("bounds", [[0, 0.5, 0.5], [0.5, 0, 0], [0, 0, 1e-3]])
+@pytest.mark.parametrize("privacy", [Pure(1.0), MaximalLeakage(1.0)])
+def test_some_labels_may_have_no_bias_and_others_some(privacy, bounds, tmp_path):
+    program = Program([0, 1, 2], [0.5, 0.3, 0.2], [-3, 0, 1, 2, 5], privacy=privacy, constraints=[BiasAtMost(bounds)])
+    mechanism = optrand.solve(program)
+    assert mechanism.certificate.gap < 1e-9
+    assert all(abs(bias) <= Fraction(most) for bias, most in zip(mechanism.table.biases, bounds, strict=True))
+    _check_saved(mechanism, tmp_path / "some.json")
+
+
+@pytest.mark.parametrize("seed", range(8, 20))
+def test_an_epsilon_of_zero_makes_two_rows_equal(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    epsilons = rng.uniform(0.3, 2.0, (3, 3))
+    epsilons[0, 1] = 0.0
+    np.fill_diagonal(epsilons, 0.0)
+    loss = np.random.default_rng(seed).normal(size=(3, 5))
+    program = Program([0, 1, 2], [0.5, 0.3, 0.2], [-3, 0, 1.3, 2, 5], privacy=Pairwise(epsilons), loss=loss)
+    mechanism = optrand.solve(program)
+    assert mechanism.certificate.gap < 1e-9
+    weights = mechanism.table.weights.tolist()
+    assert weights[0] == weights[1]
+    _check_saved(mechanism, tmp_path / "equal.json")
+
+
+@pytest.mark.parametrize("delta", [1e-8, 1e-10, 1e-30, 1e-310])
+@pytest.mark.parametrize("constraints", [[], [Unbiased()]])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_tiny_delta_is_proven_like_any_other(seed, constraints, delta, tmp_path):
+    """Excesses below the tolerance of the backend have room of their own size, and a strictly feasible point."""
+    k, rng = 4, np.random.default_rng(seed)
+    parts = range(k), rng.dirichlet(np.ones(k)), np.linspace(-2.5, k + 1.5, 6)
+    mechanism, pure = (
+        optrand.solve(Program(*parts, privacy=notion, constraints=constraints, loss=optrand.losses.absolute))
+        for notion in (Approximate(1.0, delta), Pure(1.0))
+    )
+    assert mechanism.certificate.gap < 1e-9
+    assert dict(mechanism.certificate.realised)["Approximate"] <= delta
+    assert mechanism.certificate.lower <= pure.value
+    assert mechanism.value == pytest.approx(pure.value, rel=1e-6)
+    _check_saved(mechanism, tmp_path / "tiny.json")
+
+
+EDITS = {
+    "a text in place of a flag": (("program", "maximize"), "false"),
+    "a number in place of a flag": (("program", "maximize"), 0),
+    "nothing in place of a flag": (("program", "maximize"), None),
+    "a flag in place of a number": (("program", "labels", 1), True),
+    "an integer in place of a float": (("program", "labels", 1), 1),
+    "a negative zero": (("outputs", 0), -0.0),
+    "a text in place of a multiplier": (("multipliers", 0, 1), "0.5"),
+    "an integer without end": (("multipliers", 0, 1), 10**400),
+    "a place that is a float": (("columns", 0, 0, 0), 0.0),
+    "digits with a zero before them": (("columns", 0, 0, 1), "0{}".format),
+    "digits with white space": (("columns", 0, 0, 1), "{} ".format),
+    "digits of another script": (("columns", 0, 0, 1), lambda digits: chr(ord(digits[0]) + 0x660 - 48) + digits[1:]),
+    "a part with a field too many": (("program", "privacy", 0, "extra"), 1.0),
+    "a budget beyond all floats": (("program", "privacy", 0, "epsilon"), 1e300),
+    "a bound that is no probability": (("program", "constraints", 0, "bound"), 701.0),
+    "another schema": (("schema",), True),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_the_checker_and_load_refuse_fields_of_another_form(edit, tmp_path):
+    parts = {"privacy": [PointwiseMaximalLeakage(1.5)], "constraints": [ProbabilityAtMost(0.9)]}
+    _, text = _saved(Program([0, 1], [0.5, 0.5], [0, 1], **parts), tmp_path / "m.json")
+    document, (place, value) = json.loads(text), EDITS[edit]
+    node = document
+    for name in place[:-1]:
+        node = node[name]
+    node[place[-1]] = value(node[place[-1]]) if callable(value) else value
+    del document["digest"]
+    document["digest"] = f"sha256:{hashlib.sha256(_strict_json.canonical(document)).hexdigest()}"
+    path = tmp_path / "edited.json"
+    path.write_bytes(_strict_json.canonical(document))
+    with pytest.raises(InvalidFile):
+        load(path)
+    with pytest.raises(program_checker.Refused):
+        program_checker.check(path.read_text())
 
 
 def test_an_answer_without_a_table_has_none():

@@ -188,7 +188,7 @@ def test_closed_forms_are_asked_once_each_in_their_order_before_any_solver(monke
     assert asked == [form.__name__ for form in CLOSED_FORMS] + ["ReducedDual"]
     asked.clear()
     found = design(optrand.regression(range(40), np.full(40, 1 / 40), 16.0, bias_penalty=1.0))
-    assert asked == [form.__name__ for form in CLOSED_FORMS[:5]]
+    assert asked == [form.__name__ for form in CLOSED_FORMS[:6]]
     assert found.stats.solver == "ClosedForm()"
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from strategies import label_sets, priors, solved_epsilons
 
 from optrand import Interval, certify, losses, regression, solve, unbiased_regression
+from optrand.errors import NotCertified
 from optrand.mechanism._tabulation import tabulate
 from optrand.solvers import ReducedDual, choose, design
 from optrand.solvers._interface import Reduction
@@ -117,6 +118,13 @@ def test_penalties_next_to_the_largest_float_overflow_without_a_warning(penalty)
     problem = regression([0, 10, 30, 52], [0.5, 0.0, 0.3, 0.2], 1.0, bias_penalty=penalty)
     assert Reduction(problem).kept.tolist() == [True, False, True, True]
     solve(problem)
+
+
+def test_a_square_that_overflows_is_no_error_of_python():
+    labels, prior = [-1e150, -1e-40, 1e150], [0.0, 1 - 2.3e-8, 2.3e-8]
+    assert solve(regression(labels, prior, 1e-4, bias_penalty=1.0)).certificate.gap < 1e-9
+    with pytest.raises(NotCertified, match="Less extreme numbers"):
+        solve(unbiased_regression([0.1, 1e150], [0.0, 1.0], 1e-6))
 
 
 def test_negligible_tails_are_dropped_at_a_price_too():

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from oracle import exact_loss
 from strategies import duals, problems
 
-from optrand import Dual, Grid, classification, losses, regression
+import optrand
+from optrand import Dual, Grid, Interval, classification, losses, regression
 from optrand.solvers._gaps import negative_ranges, price
 
 ROUNDING = 1e-11
@@ -114,6 +115,28 @@ def test_minima_at_one_float_are_one_output_and_the_lowest_of_them():
     assert np.unique(prices.outputs).size == prices.outputs.size < 5
     # The middle of the labels is no float. Both reduced costs are positive there: 1/2 (1/16)^2 / 2 less alpha.
     assert prices.lowest == pytest.approx(0.0625**2 / 2 - 3e-4)
+
+
+@pytest.mark.parametrize("outputs", [Interval(-0.3, 0.0), Interval(-0.6, 0.0), Interval(-2.0, -0.1)])
+@pytest.mark.parametrize("alpha", [0.0, 0.05])
+def test_an_interval_is_priced_up_to_its_end_where_labels_are_negative(outputs, alpha):
+    """The last piece ends at the end of the interval, measured from the middle label as all edges are."""
+    problem = regression([-1.002, -0.52], HALVES, 0.5, outputs=outputs, bias_penalty=1.0)
+    for slope in (-0.4, 0.0, 0.4):
+        dual = Dual([alpha, alpha], [slope, -0.5 * slope])
+        lowest = costs(problem, dual, np.linspace(outputs.low, outputs.high, 4001)).min()
+        assert price(problem, dual).lowest == pytest.approx(lowest, abs=1e-7)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+@pytest.mark.parametrize("prior", [HALVES, [0.999999, 1e-6], [1.0, 0.0]])
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+def test_labels_below_all_outputs_have_the_lowest_output(epsilon, prior, penalty):
+    problem = regression([-1.002, -0.52], prior, epsilon, bias_penalty=penalty, outputs=Interval(-0.3, 0.0))
+    mechanism = optrand.solve(problem)
+    assert mechanism.certificate.gap < 1e-9
+    mirrored = regression([0.52, 1.002], prior[::-1], epsilon, bias_penalty=penalty, outputs=Interval(0.0, 0.3))
+    assert mechanism.value == pytest.approx(optrand.solve(mirrored).value, rel=1e-9)
 
 
 @settings(max_examples=60)

@@ -137,6 +137,10 @@ def _find_interior(program: Model, forced: NDArray[np.bool_], backend: Backend) 
     """
     rows, low, high = program.matrices()
     variables, count = program.cost.size, program.rows
+    # Slack counts in units of what a variable can be at all: excesses that sum to at most 1e-10 have no slack beside
+    # that of probabilities.
+    sizes = _variable_sizes(rows, high)
+    rows = sparse.csr_array(rows @ sparse.diags_array(sizes))
     scale = row_scales(rows)
     scaled, low, high = sparse.diags_array(scale) @ rows, low * scale, high * scale
     # Variables: the point, the least slack t from 0 to 1, and the largest violation s of at least 0.
@@ -150,7 +154,7 @@ def _find_interior(program: Model, forced: NDArray[np.bool_], backend: Backend) 
     column = sparse.csr_array((1.0 - forced)[:, np.newaxis])
     none = sparse.csr_array((variables, 1))
     signs = sparse.hstack([sparse.eye_array(variables), -column, none])
-    tops = sparse.csr_array(sparse.hstack([sparse.eye_array(variables), column, none]))[program.cells :]
+    tops = sparse.csr_array(sparse.hstack([sparse.diags_array(sizes), column, none]))[program.cells :]
     parts = [above, below, signs, tops]
     infinite = [np.full(part.shape[0], np.inf) for part in parts]
     form = Form(
@@ -172,7 +176,17 @@ def _find_interior(program: Model, forced: NDArray[np.bool_], backend: Backend) 
     found[up] += result.multipliers[: up.sum()]
     found[down] += result.multipliers[up.sum() : up.sum() + down.sum()]
     multipliers = (-1.0 if program.maximize else 1.0) * found * scale
-    return _Interior(result.x[:variables], float(result.x[variables + 1]), multipliers)
+    return _Interior(sizes * result.x[:variables], float(result.x[variables + 1]), multipliers)
+
+
+def _variable_sizes(rows: sparse.csr_array, high: Floats) -> Floats:
+    """Return for each variable a power of two near the largest value that rows of positive coefficients leave it."""
+    bounding = ((rows < 0).sum(axis=1) == 0) & (high > 0) & np.isfinite(high)
+    # The largest coefficient over the limit of its row.
+    shares = sparse.csr_array(sparse.diags_array(1 / np.maximum(high[bounding], 1e-300)) @ rows[bounding])
+    most = np.clip(shares.max(axis=0).toarray().ravel(), 1.0, 1e300) if bounding.any() else np.ones(rows.shape[1])
+    sizes: Floats = np.exp2(-np.round(np.log2(most)))
+    return sizes
 
 
 def _solve_equations(program: Model, near: Sequence[fmpq], forced: NDArray[np.bool_]) -> Point:

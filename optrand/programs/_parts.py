@@ -115,7 +115,18 @@ class Pairwise(Privacy):
         return 2 * n * self.pairs(k)[0].size
 
     def rows(self, size: Size) -> list[Rows]:
-        return [_build_pair_rows(size, *self.pairs(size.k))]
+        """Build the rows of each pair, equations where its epsilon is 0: no table would keep both signs strictly."""
+        first, second, epsilons = self.pairs(size.k)
+        same = epsilons == 0
+        rows = [_build_pair_rows(size, first[~same], second[~same], epsilons[~same])]
+        # Rows of one sum that are nowhere larger are equal: one direction is enough.
+        once = same & ((first < second) | (self.epsilons[second, first] != 0))
+        if once.any():
+            pairs = first[once], second[once]
+            names = _name_pairs(size, zip(*(part.tolist() for part in pairs), strict=True))
+            entries = _pair_entries(size.n, *pairs, 0.0)
+            rows.append(Rows.of("equal", Sense.EQUAL, entries, 0.0, names, size.output_names))
+        return rows
 
     def measure(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
         """Return the largest share of its epsilon that a pair of labels uses, and whether that is at most 1."""
@@ -379,10 +390,28 @@ class PointwiseMaximalLeakage(_Budgeted):
         return log_above(ratio), is_at_most_exp(ratio, self.epsilon)
 
 
-def _build_mean_rows(name: str, sense: Sense, size: Size, bound: Floats) -> Rows:
-    cells = np.arange(size.k * size.n)
-    entries: list[Entry] = [(cells // size.n, cells, size.outputs[cells % size.n], 0.0)]
-    return Rows.of(name, sense, entries, bound, size.label_names)
+def _build_mean_rows(size: Size, chosen: NDArray[np.bool_]) -> Rows:
+    """Build the equations for the mean outputs of some labels."""
+    names, cells = _cells_of_labels(size, chosen)
+    entries: list[Entry] = [(np.arange(len(names))[:, np.newaxis], cells, size.outputs, 0.0)]
+    return Rows.of("mean", Sense.EQUAL, entries, size.labels[chosen], names)
+
+
+def _build_bias_rows(name: str, sense: Sense, size: Size, chosen: NDArray[np.bool_], bound: Floats) -> Rows:
+    """Build the rows that bound the biases of some labels from one side."""
+    names, cells = _cells_of_labels(size, chosen)
+    row = np.arange(len(names))[:, np.newaxis]
+    # An output less a label may be no float: as two coefficients of one entry, which add up, it is exact.
+    labels = size.labels[chosen][:, np.newaxis]
+    entries: list[Entry] = [(row, cells, size.outputs, 0.0), (row, cells, -labels, 0.0)]
+    return Rows.of(name, sense, entries, bound[chosen], names)
+
+
+def _cells_of_labels(size: Size, chosen: NDArray[np.bool_]) -> tuple[Names, NDArray[np.intp]]:
+    """Return the names of some labels, and the variables of their entries, a row for each label."""
+    places = np.flatnonzero(chosen)
+    names = tuple(size.label_names[y] for y in places.tolist())
+    return names, places[:, np.newaxis] * size.n + np.arange(size.n)
 
 
 def _check_bound(part: BiasAtMost | ProbabilityAtMost, most: float, expected: str) -> None:
@@ -399,7 +428,7 @@ class Unbiased(Constraint):
     """``sum_o M[y, o] v_o = y`` for every label ([B23], Algorithm 1)."""
 
     def rows(self, size: Size) -> list[Rows]:
-        return [_build_mean_rows("mean", Sense.EQUAL, size, size.labels)]
+        return [_build_mean_rows(size, np.ones(size.k, dtype=bool))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -420,13 +449,16 @@ class BiasAtMost(Constraint):
     def rows(self, size: Size) -> list[Rows]:
         if self.bound.ndim and self.bound.size != size.k:
             raise InvalidInput(f"there are {self.bound.size} bounds of biases for {size.k} labels")
-        if not self.bound.any():
-            # No table keeps both inequalities strictly, so that nothing could make up for rounding.
-            return Unbiased().rows(size)
-        return [
-            _build_mean_rows("bias above", Sense.LESS, size, size.labels + self.bound),
-            _build_mean_rows("bias below", Sense.GREATER, size, size.labels - self.bound),
-        ]
+        bound = np.broadcast_to(self.bound, size.k)
+        biased = bound > 0
+        rows = []
+        # No table keeps both inequalities of a bound of 0 strictly, so that nothing could make up for rounding.
+        if not biased.all():
+            rows.append(_build_mean_rows(size, ~biased))
+        if biased.any():
+            rows.append(_build_bias_rows("bias above", Sense.LESS, size, biased, bound))
+            rows.append(_build_bias_rows("bias below", Sense.GREATER, size, biased, -bound))
+        return rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from optrand.base._numerals import shown_above
 from optrand.base._validation import suggest_parameters
 from optrand.certificates._certificate import PROVEN, Certificate
 from optrand.closed_forms._narrowest import design_two_ends
+from optrand.closed_forms._one_label import design_one_label
 from optrand.closed_forms._response import design_rr_with_prior, kept_labels, respond_exactly
 from optrand.closed_forms._unbiased import condition_holds, design_debiased_rr, design_gap_response
 from optrand.errors import Infeasible, InvalidInput, NotCertified, SolverFailed
@@ -443,10 +444,16 @@ def one_output_within(problem: Problem) -> Solution | None:
     return Solution(problem, randomizer, Dual(alpha, beta, output), Stats("one output"))
 
 
-# The first three need no gap: their answers are optimal by a theorem, or by a condition that is decided exactly.
+def one_label_within(problem: Problem) -> Solution | None:
+    """Return the best mixture of outputs on a grid for a single label."""
+    return design_one_label(problem)
+
+
+# The first four need no gap: their answers are optimal by a theorem, or by a condition that is decided exactly.
 CLOSED_FORMS: tuple[Callable[[Problem], Solution | None], ...] = (
     rr_with_prior_within,
     one_output_within,
+    one_label_within,
     gap_response_within,
     debiased_rr_within,
     priced_rr_within,

@@ -193,8 +193,9 @@ class _Pieces:
             return Prices(problem, dual, points, *self._at(self.sums[:, np.searchsorted(self.edges, x)], x))
         # Poisson log loss is defined above 0 only.
         low = max(bottom - center, TINY) if self.pulled else bottom - np.longdouble(center)
-        every = np.concatenate((np.full(1, low), self.edges, np.full(1, top)))
-        edges: Extended = np.clip(every, low, top - np.longdouble(center))
+        high = top - np.longdouble(center)
+        every = np.concatenate((np.full(1, low), self.edges, np.full(1, high)))
+        edges: Extended = np.clip(every, low, high)
         some = edges[:-1] < edges[1:]
         sums = self.sums[:, some]
         # A piece is least at its vertex, b x - a log x at a / b, or at the end that is next to it (section 3).

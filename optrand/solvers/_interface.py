@@ -269,7 +269,7 @@ class Reduction:
         weight = 1.0 if problem.unbiased else 1 + problem.bias_penalty
         # A product of zero and an overflow is NaN, which is not negligible.
         with np.errstate(over="ignore", invalid="ignore"):
-            costs = problem.prior * (weight * reach(problem) ** 2)
+            costs = problem.prior * (weight * np.square(reach(problem)))
         order = np.argsort(costs)
         negligible[order] = np.cumsum(costs[order]) <= share * attainable_loss(problem)
         return negligible
