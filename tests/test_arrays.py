@@ -173,6 +173,28 @@ def test_several_columns_cost_the_sum(given):
     assert list(map(str, noisy["asks"])) == list(map(str, single["asks"]))
 
 
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (
+            {"nulls": {"week": "drop"}},
+            "nulls names column 'week', which is not among those to release, 'weeks', 'asks'",
+        ),
+        ({"epsilon": {"weeks": 1.0, "asks": 1.0, "id": 1.0}}, "epsilon names column 'id'"),
+        ({"epsilon": {"weeks": 1.0}}, "there is no epsilon for column 'asks'"),
+        ({"labels": {"weeks": range(4), "ask": CLASSES}}, "labels names column 'ask'"),
+        ({"labels": {"weeks": range(4)}}, "there are no labels for column 'asks'"),
+        ({"clip": {"Weeks": True}}, "clip names column 'Weeks'"),
+    ],
+    ids=str,
+)
+def test_an_option_of_no_column_is_refused(options, match, ledger):
+    given = {"epsilon": 1.0, "labels": {"weeks": range(4), "asks": CLASSES}, **options}
+    with pytest.raises(InvalidInput, match=match):
+        optrand.randomize(frames()[0], column=["weeks", "asks"], dataset="d", ledger=ledger, **given)
+    assert not ledger.entries()
+
+
 def test_noise_follows_the_id_and_not_the_order():
     labels = np.arange(400) % 5
     ids = np.array([f"person {i}" for i in range(400)])
