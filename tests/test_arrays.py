@@ -1,6 +1,8 @@
 """Labels in memory: the kind that goes in comes out, noise of the mechanism's own law, every cost on the record."""
 
 import math
+import subprocess
+import sys
 import uuid
 import warnings
 from datetime import date
@@ -284,6 +286,22 @@ def test_a_row_without_one_of_several_labels_is_dropped_as_a_whole():
     noisy, record = randomized(frame, 1.0, column=["a", "b"], labels={"a": [0, 1], "b": ["x", "y"]}, nulls="drop")
     assert noisy["i"].tolist() == [0, 3]
     assert (record["a"].rows, record["b"].rows) == (2, 2)
+
+
+@pytest.mark.parametrize("package", ["cryptography", "pyarrow"])
+def test_a_missing_package_is_named_with_the_command_that_installs_it(package, tmp_path):
+    script = f"""
+import sys
+sys.modules[{package!r}] = None
+import optrand
+try:
+    optrand.randomize([0, 1] * 50, 1.0, labels=[0, 1], dataset="d", ledger={str(tmp_path / "ledger")!r})
+except optrand.errors.MissingExtra as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{package} is not installed: pip install 'optrand[release]'\n"
+    assert not Ledger(tmp_path / "ledger").entries()
 
 
 def test_clipping_and_other_problems():
