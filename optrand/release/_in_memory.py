@@ -321,7 +321,9 @@ def _replace_labels(
     if is_of(data, "pandas", "Series"):
         return _to_pandas(labels, data if kept is None else data[kept], *names.values())
     if is_of(data, "pandas", *PANDAS):
-        return labels.to_pandas().array
+        series = type(labels.to_pandas())
+        found = _to_pandas(labels, series(data if kept is None else data[kept]), *names.values())
+        return found.set_axis(found.array).index.rename(data.name) if is_of(data, "pandas", "Index") else found.array
     if is_of(data, "polars", "Series"):
         return _to_polars(labels, data)
     if isinstance(data, ARRAYS):
