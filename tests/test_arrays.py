@@ -47,6 +47,7 @@ COLUMNS: dict[str, Any] = {
 
 NAMED: dict[str, Any] = {
     "numpy text": np.array(NAMES),
+    "numpy text of any length": np.array(NAMES, dtype=np.dtypes.StringDType()),
     "numpy objects": np.array(NAMES, dtype=object),
     "list": NAMES,
     "pandas": pd.Series(NAMES),
@@ -376,6 +377,13 @@ def test_minimax_is_solved_before_it_is_charged(ledger, epsilon, options):
 def test_names_are_of_one_type(labels, told):
     words = f"^labels that are names are {told}, expected all text, all integers or"
     assert_error(words, optrand.randomize, [1, 1], 1.0, labels=labels, task="classification")
+
+
+@pytest.mark.parametrize("classes", [[0, 1], ["0", "1"], ["yes", "no"]], ids=str)
+def test_a_column_of_booleans_holds_true_and_false_alone(classes):
+    for given in (np.array([True, False]), pa.array([True, None]), pd.Series([True, False], dtype="boolean")):
+        with pytest.raises(InvalidInput, match="is of type bool, which does not hold the declared labels"):
+            optrand.randomize(given, 1.0, labels=classes, task="classification", nulls="pass")
 
 
 def test_what_exports_arrow_comes_back_as_an_arrow_table():

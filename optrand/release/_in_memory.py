@@ -360,8 +360,8 @@ def _to_array(labels: Any, data: Any, kept: NDArray[np.bool_] | None) -> Any:
         cells = np.array(labels.to_pylist(), dtype=object)
     else:
         cells = labels.to_numpy(zero_copy_only=False)
-    if given.dtype.kind == "U" and not labels.null_count:
-        cells = cells.astype(np.str_)
+    if given.dtype.kind in "UT" and not labels.null_count:
+        cells = cells.astype(np.str_ if given.dtype.kind == "U" else given.dtype)
     if masked:
         cells = np.ma.array(cells, mask=gaps)
     if kept is None or kept.all():
