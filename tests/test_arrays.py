@@ -175,6 +175,12 @@ def test_several_columns_cost_the_sum(given):
     parts = [Fraction(part) for one in record.columns.values() for part in (one.parts.prior, one.parts.labels)]
     assert sum(parts) <= Fraction(record.epsilon) <= Fraction(1.5)
     assert (record["weeks"].epsilon, record["asks"].epsilon) == (1.0, 0.5)
+    assert list(record) == ["weeks", "asks"]
+    assert "asks" in record
+    assert "id" not in record
+    assert len(record) == 2
+    with pytest.raises(InvalidInput, match=r"several columns: pass that of one, record\[column\]"):
+        optrand.estimate.mean(noisy["weeks"], record)
     single = randomized(given, 0.5, column="asks", labels=CLASSES).table
     assert list(map(str, noisy["asks"])) == list(map(str, single["asks"]))
 

@@ -205,6 +205,7 @@ def test_what_is_not_the_release_of_these_rows_is_refused() -> None:
     X, y = blobs(60)
     noisy, record = optrand.randomize(y, 2.0, labels=CLASSES)
     numbers, of_numbers = optrand.randomize(np.arange(60) % 3, 2.0, labels=range(3))
+    grouped = optrand.randomize(y, 2.0, labels=CLASSES, groups=np.arange(60) % 2)
     classifier, regressor = LabelDPClassifier(DummyClassifier()), LabelDPRegressor(DummyRegressor())
     for made, features, given, match in (
         (classifier, X[:-1], (noisy, record), "59 samples"),
@@ -213,6 +214,7 @@ def test_what_is_not_the_release_of_these_rows_is_refused() -> None:
         (regressor, X, (noisy, record), "LabelDPClassifier"),
         (classifier, X, ([None] * 60, record), "not labels|missing"),
         (classifier, X, (noisy, FrameRecord({"y": record})), "several columns"),
+        (classifier, X, grouped, r"by groups of groups: pass \(noisy, record, groups\)"),
         (classifier, X, y, "PrivateLabels"),
         (classifier, X, PrivateLabels(y, 1.0, CLASSES), "epsilon is None"),
     ):

@@ -293,6 +293,10 @@ def _of_record(noisy: Any, record: Any, groups: Any = None) -> list[LabelRelease
     """Split the released labels of a record by the mechanisms that drew them."""
     if _is_frame(record):
         raise InvalidInput("the record is of several columns: pass (noisy[column], record[column]) of one of them")
+    if groups is None and not isinstance(record, Mechanism) and record.groups:
+        raise InvalidInput(
+            f"the release is by groups of {', '.join(record.groups)}: pass (noisy, record, groups), with these columns"
+        )
     if isinstance(record, Mechanism):
         mechanisms, values = [record], np.asarray(noisy, dtype=np.float64)
         places = np.zeros(values.size, dtype=np.intp)
