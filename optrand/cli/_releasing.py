@@ -125,9 +125,10 @@ def randomize(
         option(
             "--randomizer",
             "NAME",
-            "Default: the optimal randomizer, mixed slightly so that histograms can be estimated, or rr for names. "
-            "Others that use a prior: optimal (never mixed), rr-with-prior, rr-top-k[:K], rr-on-bins, gap-response. "
-            "Without a prior: rr, debiased-rr, minimax. Or FILE.json, a mechanism saved for these labels.",
+            "Default: the optimal randomizer, unless the prior is public mixed slightly so that histograms can be "
+            "estimated, or rr for names. Others that use a prior: optimal (never mixed), rr-with-prior, rr-top-k[:K], "
+            "rr-on-bins, gap-response. Without a prior: rr, debiased-rr, minimax. Or FILE.json, a mechanism saved for "
+            "these labels.",
         ),
     ] = None,
     prior: Annotated[
