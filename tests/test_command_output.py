@@ -29,6 +29,14 @@ def released(*more):
     return invoke("randomize", "in.csv", "out.csv", *options)
 
 
+@pytest.mark.usefixtures("here")
+def test_names_of_columns_with_commas_are_in_quotes(tmp_path):
+    (tmp_path / "in.csv").write_text('"a, b";c;y\n' + "1;2;0,5\n" * 50)
+    told = released("--column", "y", "--labels", "0.5,1.5", "--decimal", ",", "--groups", '"a, b"').stdout
+    assert 'copied            "a, b", c\n' in told
+    assert '1 by "a, b"\n' in told
+
+
 NUMBERS = ("--column", "y", "--labels", "0.5,1.5", "--decimal", ",")
 CLASSES = ("--column", "c", "--labels", "a,b")
 

@@ -10,7 +10,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -153,6 +153,12 @@ def _parse_names(text: str) -> tuple[str, ...]:
 
 def parse_columns(text: str | None, name: str) -> tuple[str, ...]:
     return () if text is None else tuple(_cells(text, name))
+
+
+def join_columns(names: Iterable[str]) -> str:
+    """Return names of columns in a line, those that hold a comma in quotes as in CSV."""
+    quoted = ('"' + name.replace('"', '""') + '"' if {",", '"', "\n", "\r"} & set(name) else name for name in names)
+    return ", ".join(quoted)
 
 
 def _cells(text: str, what: str) -> list[str]:
@@ -349,7 +355,7 @@ def record_facts(record: ReleaseRecord) -> dict[str, object]:
     total = f"{record.epsilon!r}: prior {parts.prior!r}, labels {parts.labels!r}"
     facts: dict[str, object] = {"total epsilon": (record.epsilon, total), "rows": record.rows}
     if record.groups:
-        facts["groups"] = f"{len(record.mechanisms)} by {', '.join(record.groups)}"
+        facts["groups"] = f"{len(record.mechanisms)} by {join_columns(record.groups)}"
     return facts
 
 

@@ -32,6 +32,7 @@ from optrand.cli._reading import (
     Epsilon,
     Force,
     LedgerName,
+    join_columns,
     loss_by_groups,
     option,
     parse_columns,
@@ -300,7 +301,7 @@ def _show_record(record: ReleaseRecord) -> None:
         facts["expected loss"] = loss_by_groups(record.relative_loss)
     facts["estimates"] = in_options(record.estimates.words)
     copied = [] if record.table is None else [name for name in record.table.columns if name != record.column]
-    facts["copied"] = ", ".join(copied) or "no other column"
+    facts["copied"] = join_columns(copied) or "no other column"
     show(facts)
     add_members(copied=copied)
 
