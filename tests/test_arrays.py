@@ -293,6 +293,20 @@ def test_missing_labels():
     assert set(noisy) <= {"yes", "no", None}
 
 
+@pytest.mark.parametrize(
+    "given",
+    [["no", math.nan, "yes", None], np.array(["no", np.nan, "yes", None], dtype=object)],
+    ids=["list", "array of objects"],
+)
+def test_nan_among_names_is_missing(given):
+    with pytest.raises(InvalidInput, match="at least one label in column 'labels' is missing: "):
+        randomized(given, labels=["yes", "no"])
+    noisy, record = randomized(given, labels=["yes", "no"], nulls="pass")
+    assert [name is None for name in noisy] == [False, True, False, True]
+    assert record.rows == 2
+    assert len(randomized(given, labels=["yes", "no"], nulls="drop").table) == 2
+
+
 def test_a_row_without_one_of_several_labels_is_dropped_as_a_whole():
     frame = pd.DataFrame({"i": range(4), "a": [1, None, 0, 1], "b": ["x", "y", None, "x"]})
     noisy, record = randomized(frame, 1.0, column=["a", "b"], labels={"a": [0, 1], "b": ["x", "y"]}, nulls="drop")

@@ -5,9 +5,11 @@ import signal
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from asserting import by_case
 from commands import invoke
+from pyarrow import parquet
 
 import optrand
 from optrand.cli import FAILED, WRONG_INPUT, main
@@ -51,6 +53,18 @@ def test_released_tables_are_read_as_they_were_written(here, nulls, more):
     for name, one in zip(("0,5", "1,5"), said["histogram"], strict=True):
         assert abs(one["share"] - (present == name).mean()) < 6 * one["error"]
     invoke("verify", "out.csv.release.json", "--table", "out.csv")
+
+
+@pytest.mark.parametrize("nulls", ["pass", "class"])
+def test_integer_names_that_pandas_keeps_as_floats_are_written_as_declared(tmp_path, monkeypatch, nulls):
+    monkeypatch.chdir(tmp_path)
+    parquet.write_table(pa.table({"id": range(300), "c": [0.0, 1.0, None] * 100}), "in.parquet")
+    options = ("--column", "c", "--labels", "0,1", "--task", "classification", "--epsilon", "6", "--no-ledger")
+    invoke("randomize", "in.parquet", "out.csv", "--nulls", nulls, *options, code=0)
+    cells = [line.split(",")[1] for line in (tmp_path / "out.csv").read_text().splitlines()[1:]]
+    assert set(cells) == {"0", "1", ""}
+    said = json.loads(invoke("estimate", "out.csv.release.json", "out.csv", "--json", code=0).stdout)
+    assert said["rows"] == (200 if nulls == "pass" else 300)
 
 
 @pytest.mark.parametrize("groups", [(), ("--groups", "g")])

@@ -136,6 +136,9 @@ def _from_array(cells: Any) -> Any:
         raise InvalidInput(f"labels are of type {flat.dtype}, expected numbers of at most 64 bits, booleans or text")
     if not flat.dtype.isnative:
         flat = flat.astype(flat.dtype.newbyteorder("="))
+    if flat.dtype.kind == "O":
+        # NaN among text is a missing label, as in a column of pandas.
+        return _import(pa.array, flat, mask=gaps, from_pandas=True)
     return _import(pa.array, flat, mask=gaps)
 
 

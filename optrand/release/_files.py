@@ -210,6 +210,7 @@ class FileSink(Sink):
         self._like = table.files[0] if table.files else None
         self._signs: tuple[str, ...] = ()
         self._texts: Any = None
+        self._whole = False
         self._stack = ExitStack()
         self._writers: list[Callable[[], Any]] = []
         self._part = -1
@@ -230,6 +231,8 @@ class FileSink(Sink):
             self._plan_parquet(table, table.path, question, folder=folder)
         else:
             self._plan_csv(table, table.path)
+            # Integers beside missing cells may be floats, but names are written as they are declared.
+            self._whole = question.nominal and pa.types.is_floating(label_column(table, question).released_kind)
 
     def _plan_parquet(self, table: Table, source: Path, question: Question, *, folder: bool) -> None:
         if self.columns is None:
@@ -289,7 +292,8 @@ class FileSink(Sink):
             self._advance()
         names = set(self.names)
         chosen = [(i, name) for i, name in enumerate(batch.schema.names) if name in names]
-        columns = [noisy[0] if name == self.column else batch.column(i) for i, name in chosen]
+        labels = noisy[0].cast(pa.int64()) if self._whole else noisy[0]
+        columns = [labels if name == self.column else batch.column(i) for i, name in chosen]
         self._write(pa.RecordBatch.from_arrays(columns, names=[name for _, name in chosen]))
 
     def close(self, records: Sequence[ReleaseRecord], rows: int) -> list[ReleaseRecord]:
