@@ -67,6 +67,18 @@ def test_integer_names_that_pandas_keeps_as_floats_are_written_as_declared(tmp_p
     assert said["rows"] == (200 if nulls == "pass" else 300)
 
 
+@pytest.mark.parametrize("cells", [[0.0, 2.0, None], [0.1, 1e20, float("nan")]], ids=str)
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+def test_groups_of_floats_are_found_in_a_released_csv(tmp_path, monkeypatch, cells, kind):
+    monkeypatch.chdir(tmp_path)
+    parquet.write_table(pa.table({"y": [0, 1] * 300, "g": pa.array(cells * 200, kind)}), "in.parquet")
+    options = ("--column", "y", "--labels", "0,1", "--epsilon", "2", "--no-ledger", "--groups", "g")
+    invoke("randomize", "in.parquet", "out.csv", *options, code=0)
+    said = json.loads(invoke("estimate", "out.csv.release.json", "out.csv", "--json", code=0).stdout)
+    assert said["groups"] == "3 by g"
+    assert abs(said["mean"] - 0.5) < 8 * said["mean_error"]
+
+
 @pytest.mark.parametrize("groups", [(), ("--groups", "g")])
 def test_numbers_are_numbers_in_json(here, groups):
     told = json.loads(released(*NUMBERS, *groups, "--nulls", "drop", "--json").stdout)
