@@ -187,7 +187,10 @@ def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, 
     for line, row in rows:
         where = f"line {line} of {path}"
         if len(row) != 2:
-            raise InvalidInput(f"{where} has {len(row)} cells, expected two: a label and a count or probability")
+            other = next((sign for sign in "\t;|" if row[0].count(sign) == 1), None) if len(row) == 1 else None
+            separated = "separated by a comma" + ("" if other is None else f", not by {other!r}")
+            cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
+            raise InvalidInput(f"{where} has {cells}, expected two {separated}: a label and a count or probability")
         label = row[0] if names is not None else float(read_decimal(row[0].strip(), f"the label in {where}"))
         weight = read_decimal(row[1].strip(), f"the count in {where}")
         place = places.get(label)
