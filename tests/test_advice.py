@@ -189,6 +189,14 @@ def test_every_translation_is_of_advice_that_the_package_gives() -> None:
         assert re.search(pattern, sources), pattern
 
 
+def test_a_singular_mechanism_of_names_is_not_answered_by_one_of_numbers() -> None:
+    with pytest.warns(UserWarning, match="no histogram") as told:
+        optrand.randomize(list("aaab"), 1.0, labels=["a", "b", "c"], prior=[0.9, 0.05, 0.05])
+    advice = in_options(str(told[0].message))
+    assert "(--randomizer rr, or for numbers debiased-rr or an optimal unbiased randomizer for" in advice
+    assert advice.endswith("The mean of numbers can be estimated from any unbiased mechanism")
+
+
 def test_words_that_are_no_advice_are_left() -> None:
     for words in ("column 'overwrite' has no label", "the frame has again in a cell", ""):
         assert in_options(words) == words

@@ -1,6 +1,8 @@
 """Labels in memory: the kind that goes in comes out, noise of the mechanism's own law, every cost on the record."""
 
 import math
+import subprocess
+import sys
 import uuid
 import warnings
 from datetime import date
@@ -37,6 +39,7 @@ COLUMNS: dict[str, Any] = {
     "list": NUMBERS,
     "pandas": pd.Series(NUMBERS, index=[f"r{i}" for i in range(8)], name="weeks"),
     "pandas Int64": pd.Series(NUMBERS, dtype="Int64"),
+    "pandas index": pd.Index(NUMBERS, name="weeks"),
     "polars": pl.Series("weeks", NUMBERS),
     "arrow": pa.array(NUMBERS),
     "chunked": pa.chunked_array([NUMBERS[:3], NUMBERS[3:]]),
@@ -44,10 +47,13 @@ COLUMNS: dict[str, Any] = {
 
 NAMED: dict[str, Any] = {
     "numpy text": np.array(NAMES),
+    "numpy text of any length": np.array(NAMES, dtype=np.dtypes.StringDType()),
     "numpy objects": np.array(NAMES, dtype=object),
     "list": NAMES,
     "pandas": pd.Series(NAMES),
     "pandas category": pd.Series(NAMES, dtype="category"),
+    "pandas index": pd.Index(NAMES, name="asks"),
+    "pandas categorical": pd.Categorical(NAMES),
     "polars": pl.Series("a", NAMES),
     "polars enum": pl.Series("a", NAMES, dtype=pl.Enum(["no", "maybe", "yes"])),
     "polars category": pl.Series("a", NAMES, dtype=pl.Categorical),
@@ -169,8 +175,36 @@ def test_several_columns_cost_the_sum(given):
     parts = [Fraction(part) for one in record.columns.values() for part in (one.parts.prior, one.parts.labels)]
     assert sum(parts) <= Fraction(record.epsilon) <= Fraction(1.5)
     assert (record["weeks"].epsilon, record["asks"].epsilon) == (1.0, 0.5)
+    assert list(record) == ["weeks", "asks"]
+    assert "asks" in record
+    assert "id" not in record
+    assert len(record) == 2
+    with pytest.raises(InvalidInput, match=r"several columns: pass that of one, record\[column\]"):
+        optrand.estimate.mean(noisy["weeks"], record)
     single = randomized(given, 0.5, column="asks", labels=CLASSES).table
     assert list(map(str, noisy["asks"])) == list(map(str, single["asks"]))
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (
+            {"nulls": {"week": "drop"}},
+            "nulls names column 'week', which is not among those to release, 'weeks', 'asks'",
+        ),
+        ({"epsilon": {"weeks": 1.0, "asks": 1.0, "id": 1.0}}, "epsilon names column 'id'"),
+        ({"epsilon": {"weeks": 1.0}}, "there is no epsilon for column 'asks'"),
+        ({"labels": {"weeks": range(4), "ask": CLASSES}}, "labels names column 'ask'"),
+        ({"labels": {"weeks": range(4)}}, "there are no labels for column 'asks'"),
+        ({"clip": {"Weeks": True}}, "clip names column 'Weeks'"),
+    ],
+    ids=str,
+)
+def test_an_option_of_no_column_is_refused(options, match, ledger):
+    given = {"epsilon": 1.0, "labels": {"weeks": range(4), "asks": CLASSES}, **options}
+    with pytest.raises(InvalidInput, match=match):
+        optrand.randomize(frames()[0], column=["weeks", "asks"], dataset="d", ledger=ledger, **given)
+    assert not ledger.entries()
 
 
 def test_noise_follows_the_id_and_not_the_order():
@@ -206,7 +240,9 @@ def test_estimates_from_the_record(tmp_path):
     noisy, record = optrand.randomize(labels, 2.0, labels=range(4))
     assert record.epsilon == 2.0
     largest = max(record.estimates.counts) / 14_000
-    assert f" (the noise on a share has standard deviation {largest:.2g} or less, at most " in record.estimates.words
+    # Expected under the noisy prior: the true labels may have more.
+    told = f" (the noise on a share is expected to have standard deviation {largest:.2g} or less, at most "
+    assert told in record.estimates.words
     found = optrand.estimate.histogram(noisy, record)
     assert (np.abs(found.shares * 14_000 - [9_000, 500, 3_000, 1_500]) <= 6 * np.array(record.estimates.counts)).all()
     mean = optrand.estimate.mean(noisy, record)
@@ -257,11 +293,41 @@ def test_missing_labels():
     assert set(noisy) <= {"yes", "no", None}
 
 
+@pytest.mark.parametrize(
+    "given",
+    [["no", math.nan, "yes", None], np.array(["no", np.nan, "yes", None], dtype=object)],
+    ids=["list", "array of objects"],
+)
+def test_nan_among_names_is_missing(given):
+    with pytest.raises(InvalidInput, match="at least one label in column 'labels' is missing: "):
+        randomized(given, labels=["yes", "no"])
+    noisy, record = randomized(given, labels=["yes", "no"], nulls="pass")
+    assert [name is None for name in noisy] == [False, True, False, True]
+    assert record.rows == 2
+    assert len(randomized(given, labels=["yes", "no"], nulls="drop").table) == 2
+
+
 def test_a_row_without_one_of_several_labels_is_dropped_as_a_whole():
     frame = pd.DataFrame({"i": range(4), "a": [1, None, 0, 1], "b": ["x", "y", None, "x"]})
     noisy, record = randomized(frame, 1.0, column=["a", "b"], labels={"a": [0, 1], "b": ["x", "y"]}, nulls="drop")
     assert noisy["i"].tolist() == [0, 3]
     assert (record["a"].rows, record["b"].rows) == (2, 2)
+
+
+@pytest.mark.parametrize("package", ["cryptography", "pyarrow"])
+def test_a_missing_package_is_named_with_the_command_that_installs_it(package, tmp_path):
+    script = f"""
+import sys
+sys.modules[{package!r}] = None
+import optrand
+try:
+    optrand.randomize([0, 1] * 50, 1.0, labels=[0, 1], dataset="d", ledger={str(tmp_path / "ledger")!r})
+except optrand.errors.MissingExtra as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{package} is not installed: pip install 'optrand[release]'\n"
+    assert not Ledger(tmp_path / "ledger").entries()
 
 
 def test_clipping_and_other_problems():
@@ -333,6 +399,13 @@ def test_minimax_is_solved_before_it_is_charged(ledger, epsilon, options):
 def test_names_are_of_one_type(labels, told):
     words = f"^labels that are names are {told}, expected all text, all integers or"
     assert_error(words, optrand.randomize, [1, 1], 1.0, labels=labels, task="classification")
+
+
+@pytest.mark.parametrize("classes", [[0, 1], ["0", "1"], ["yes", "no"]], ids=str)
+def test_a_column_of_booleans_holds_true_and_false_alone(classes):
+    for given in (np.array([True, False]), pa.array([True, None]), pd.Series([True, False], dtype="boolean")):
+        with pytest.raises(InvalidInput, match="is of type bool, which does not hold the declared labels"):
+            optrand.randomize(given, 1.0, labels=classes, task="classification", nulls="pass")
 
 
 def test_what_exports_arrow_comes_back_as_an_arrow_table():

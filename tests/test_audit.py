@@ -122,6 +122,12 @@ def test_negative_probabilities_are_no_privacy() -> None:
     assert not found.private
     assert found.comparison is None
     assert "2 probabilities are negative" in found.findings
+    assert "1 probability is negative" in audit([["1.5", "-0.5"], ["0.5", "0.5"]], 1.0).findings
+
+
+def test_a_mechanism_is_no_table_to_audit() -> None:
+    with pytest.raises(InvalidInput, match=r"of type Mechanism, which optrand\.certify proves: pass a table"):
+        audit(optrand.rr_with_prior(PRIOR, 1.0), 1.0)
 
 
 def test_outputs_that_do_not_depend_on_the_label_are_called_so() -> None:

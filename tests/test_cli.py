@@ -363,6 +363,15 @@ def test_sweep_prints_a_row_for_every_pair_and_saves_all_columns(here):
     assert float(saved[-1]["value"]) == pytest.approx(solve(problem).value, rel=GAP)
 
 
+def test_a_sweep_that_cannot_be_saved_is_not_solved(here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    result = swept("-o", "sweep.parquet")
+    assert result.exit_code == 1
+    assert "pyarrow is not installed: pip install 'optrand[release]'" in result.stderr
+    assert not result.stdout
+    assert not (here / "sweep.parquet").exists()
+
+
 def test_a_sweep_is_drawn_and_a_picture_is_kept(here):
     swept("--bias-penalty", "0,inf", "--picture", "f.png", code=0)
     drawn = (here / "f.png").read_bytes()

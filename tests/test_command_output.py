@@ -5,9 +5,11 @@ import signal
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from asserting import by_case
 from commands import invoke
+from pyarrow import parquet
 
 import optrand
 from optrand.cli import FAILED, WRONG_INPUT, main
@@ -29,6 +31,14 @@ def released(*more):
     return invoke("randomize", "in.csv", "out.csv", *options)
 
 
+@pytest.mark.usefixtures("here")
+def test_names_of_columns_with_commas_are_in_quotes(tmp_path):
+    (tmp_path / "in.csv").write_text('"a, b";c;y\n' + "1;2;0,5\n" * 50)
+    told = released("--column", "y", "--labels", "0.5,1.5", "--decimal", ",", "--groups", '"a, b"').stdout
+    assert 'copied            "a, b", c\n' in told
+    assert '1 by "a, b"\n' in told
+
+
 NUMBERS = ("--column", "y", "--labels", "0.5,1.5", "--decimal", ",")
 CLASSES = ("--column", "c", "--labels", "a,b")
 
@@ -43,6 +53,30 @@ def test_released_tables_are_read_as_they_were_written(here, nulls, more):
     for name, one in zip(("0,5", "1,5"), said["histogram"], strict=True):
         assert abs(one["share"] - (present == name).mean()) < 6 * one["error"]
     invoke("verify", "out.csv.release.json", "--table", "out.csv")
+
+
+@pytest.mark.parametrize("nulls", ["pass", "class"])
+def test_integer_names_that_pandas_keeps_as_floats_are_written_as_declared(tmp_path, monkeypatch, nulls):
+    monkeypatch.chdir(tmp_path)
+    parquet.write_table(pa.table({"id": range(300), "c": [0.0, 1.0, None] * 100}), "in.parquet")
+    options = ("--column", "c", "--labels", "0,1", "--task", "classification", "--epsilon", "6", "--no-ledger")
+    invoke("randomize", "in.parquet", "out.csv", "--nulls", nulls, *options, code=0)
+    cells = [line.split(",")[1] for line in (tmp_path / "out.csv").read_text().splitlines()[1:]]
+    assert set(cells) == {"0", "1", ""}
+    said = json.loads(invoke("estimate", "out.csv.release.json", "out.csv", "--json", code=0).stdout)
+    assert said["rows"] == (200 if nulls == "pass" else 300)
+
+
+@pytest.mark.parametrize("cells", [[0.0, 2.0, None], [0.1, 1e20, float("nan")]], ids=str)
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+def test_groups_of_floats_are_found_in_a_released_csv(tmp_path, monkeypatch, cells, kind):
+    monkeypatch.chdir(tmp_path)
+    parquet.write_table(pa.table({"y": [0, 1] * 300, "g": pa.array(cells * 200, kind)}), "in.parquet")
+    options = ("--column", "y", "--labels", "0,1", "--epsilon", "2", "--no-ledger", "--groups", "g")
+    invoke("randomize", "in.parquet", "out.csv", *options, code=0)
+    said = json.loads(invoke("estimate", "out.csv.release.json", "out.csv", "--json", code=0).stdout)
+    assert said["groups"] == "3 by g"
+    assert abs(said["mean"] - 0.5) < 8 * said["mean_error"]
 
 
 @pytest.mark.parametrize("groups", [(), ("--groups", "g")])

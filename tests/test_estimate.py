@@ -371,6 +371,13 @@ class TestBadInput:
         ),
         ("prior has 2 entries for 3", lambda three: estimate.unbiased_values(three, [1, 2, 3], prior=[0.5, 0.5])),
         *[
+            (
+                r"method is 'hoeffding', expected a function: optrand\.estimate",
+                lambda x, name=name: getattr(estimate.mean(x.outputs, x), name)(0.95, method="hoeffding"),
+            )
+            for name in ("interval", "table_interval")
+        ],
+        *[
             ("between 0 and 1", lambda x, share=share: estimate.mean(x.outputs, x).interval(share))
             for share in (0.0, 1.0, 95, -0.1)
         ],

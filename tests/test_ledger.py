@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sqlite3
 import sys
 import threading
@@ -20,7 +21,7 @@ from commands import invoke
 import optrand
 from optrand.accounting import Charge, Ledger, Spent, State, default_path
 from optrand.accounting._ledger import check_name
-from optrand.errors import AlreadySpent, InputChanged, InvalidFile, MissingExtra, OverBudget
+from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput, MissingExtra, OverBudget
 
 
 def charge(dataset: str = "census", column: str = "weeks", epsilon: Any = 1, **changed: str) -> Charge:
@@ -377,6 +378,13 @@ def test_the_reason_of_a_server_is_said_without_the_password(monkeypatch: pytest
     monkeypatch.setattr(psycopg, "connect", fail)
     with pytest.raises(OSError, match=r"cannot be used: no \*\*\* or \*\*\*$"):
         Ledger("postgresql://somebody:s%40cret@127.0.0.1/none")
+
+
+@pytest.mark.parametrize("scheme", ["mysql", "postgresql+psycopg", "file", "PostgreSQL"])
+def test_another_kind_of_url_is_refused_without_its_password(scheme: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"a URL of '{re.escape(scheme)}', expected postgresql://") as caught:
+        Ledger(f"{scheme}://somebody:s3cret@127.0.0.1/none")
+    assert "s3cret" not in str(caught.value)
 
 
 def test_a_server_needs_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,6 +90,10 @@ def test_priors_are_shares_in_the_order_of_the_labels(name: str) -> None:
 SLIPS = {
     "a first line with a letter for a digit": ("O,1\n1,3\n", "the label in line 1 of prior.csv is not a number"),
     "a first line with a slip in the count": ("0,l\n1,3\n", "the count in line 1 of prior.csv is not a number"),
+    "semicolons": (
+        "label;count\n0;1\n",
+        "line 1 of prior.csv has 1 cell, expected two separated by a comma, not by ';': a label and",
+    ),
     "a first line of three": ("label,count,share\n0,1\n", "line 1 of prior.csv has 3 cells"),
     "two headers": ("label,count\nlabel,count\n0,1\n", "the label in line 2"),
     "a label twice": ("0,1\n0.0,2\n", "line 2 of prior.csv comes twice"),

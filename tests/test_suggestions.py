@@ -76,6 +76,7 @@ def test_a_name_that_is_near_nothing_is_not_answered() -> None:
     (lambda: optrand.randomize([0, 1], 1.0, domain=[0, 1]), "'labels'"),
     (lambda: optrand.randomize(["a", "b"], 1.0, classes=["a", "b"]), "'labels'"),
     (lambda: optrand.randomize([0, 1], 1.0, label="y", labels=[0, 1]), "'column'"),
+    (lambda: optrand.release.randomize_table("a.csv", "b.csv", None, overwrite=True), "'force'"),
     (lambda: optrand.release.Question(label="y", labels=[0, 1], epsilon=1.0), "'column'"),
     (lambda: optrand.randomize([0, 1], 1.0, labels=[0, 1], random_state=0), "SeededEntropy(seed)"),
     (lambda: MECHANISM.sample([0], random_state=0), "SeededEntropy(seed)"),

@@ -13,7 +13,19 @@ from sklearn.metrics import roc_auc_score
 
 import optrand
 from optrand.accounting import Spent
-from optrand.learning import LabelDPClassifier, LabelDPRegressor, Likelihood, PrivateLabels, RowPriors, Stages
+from optrand.learning import (
+    Clusters,
+    DomainPrior,
+    LabelDPClassifier,
+    LabelDPRegressor,
+    Likelihood,
+    OnePrior,
+    PrivateLabels,
+    PublicClusters,
+    RowPriors,
+    Stages,
+    TwoStages,
+)
 from optrand.learning._training import releases_of, tilt_priors
 from optrand.release._record import FrameRecord
 from optrand.sampling._entropy import SeededEntropy
@@ -158,10 +170,42 @@ def test_what_plans_of_numbers_have_released_serves_again() -> None:
     assert again.spent_ == labels.spent == Spent(2.0)
 
 
+@pytest.mark.parametrize(
+    "plan",
+    [OnePrior(), TwoStages(groups=3), RowPriors(levels=4), PublicClusters(2)],
+    ids=lambda plan: type(plan).__name__,
+)
+def test_a_model_of_released_numbers_has_cost_their_histograms_too(plan) -> None:
+    X, y = line()
+    labels = PrivateLabels(y, 2.0, range(21), source=SeededEntropy(3))
+    first = LabelDPRegressor(LinearRegression(), 2.0, plan=plan, random_state=0).fit(X, labels)
+    again = LabelDPRegressor(LinearRegression()).fit(X, first.releases_)
+    assert again.spent_ == first.spent_ == labels.spent
+    assert again.epsilon_ == 2.0
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [Stages(2), DomainPrior(3, 0.1), Stages(2, domain_prior=DomainPrior(3, 0.1)), Clusters(3)],
+    ids=lambda plan: type(plan).__name__,
+)
+def test_a_model_of_released_classes_has_cost_their_histograms_too(plan) -> None:
+    X, y = blobs(600)
+    labels = PrivateLabels(y, 2.0, CLASSES, source=SeededEntropy(4))
+    target = "labels" if isinstance(plan, Clusters) else "likelihood"
+    made = LabelDPClassifier(LogisticRegression(), 2.0, plan=plan, target=target, random_state=0).fit(X, labels)
+    again = LabelDPClassifier(LogisticRegression(), target=target).fit(X, made.releases_)
+    assert again.spent_ == made.spent_ == labels.spent
+    # A part of the rows has cost no more than all of them.
+    part = LabelDPClassifier(LogisticRegression(), target=target).fit(X, made.releases_[-1])
+    assert part.spent_.epsilon <= labels.spent.epsilon
+
+
 def test_what_is_not_the_release_of_these_rows_is_refused() -> None:
     X, y = blobs(60)
     noisy, record = optrand.randomize(y, 2.0, labels=CLASSES)
     numbers, of_numbers = optrand.randomize(np.arange(60) % 3, 2.0, labels=range(3))
+    grouped = optrand.randomize(y, 2.0, labels=CLASSES, groups=np.arange(60) % 2)
     classifier, regressor = LabelDPClassifier(DummyClassifier()), LabelDPRegressor(DummyRegressor())
     for made, features, given, match in (
         (classifier, X[:-1], (noisy, record), "59 samples"),
@@ -170,6 +214,7 @@ def test_what_is_not_the_release_of_these_rows_is_refused() -> None:
         (regressor, X, (noisy, record), "LabelDPClassifier"),
         (classifier, X, ([None] * 60, record), "not labels|missing"),
         (classifier, X, (noisy, FrameRecord({"y": record})), "several columns"),
+        (classifier, X, grouped, r"by groups of groups: pass \(noisy, record, groups\)"),
         (classifier, X, y, "PrivateLabels"),
         (classifier, X, PrivateLabels(y, 1.0, CLASSES), "epsilon is None"),
     ):

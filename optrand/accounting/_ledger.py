@@ -171,6 +171,12 @@ class Ledger:
             parts = urlsplit(path)
             self.name = f"{parts.hostname or 'localhost'}{parts.path}"
             self._transaction = partial(_server_transaction, path, self.name)
+        elif isinstance(path, str) and "://" in path:
+            # The rest may hold a password.
+            raise InvalidInput(
+                f"the ledger is a URL of {path.partition('://')[0]!r}, expected postgresql://USER@HOST/DATABASE, "
+                "or a file"
+            )
         else:
             file = Path(path) if path is not None else default_path()
             self.name = str(file)

@@ -295,7 +295,8 @@ class Audit(Record):
         """Faults in words. Empty if the table has no fault."""
         found = []
         if self.table.negative:
-            found.append(f"{(self.table.weights < 0).sum()} probabilities are negative")
+            count = int((self.table.weights < 0).sum())
+            found.append("1 probability is negative" if count == 1 else f"{count} probabilities are negative")
         off = [abs(error) for error in self.row_errors]
         wrong = sum(error > self._tolerance for error in off)
         if wrong:

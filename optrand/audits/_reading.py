@@ -69,6 +69,12 @@ class ExactTable(Record):
     @classmethod
     def of(cls, given: ArrayLike | Sequence[Sequence[object]]) -> ExactTable:
         """Read a table. Raise :class:`InvalidInput` for another shape, an entry that is no number, or an empty row."""
+        # A mechanism has its table, and needs no audit.
+        if hasattr(type(given), "certificate"):
+            raise InvalidInput(
+                f"matrix is of type {type(given).__name__}, which optrand.certify proves: pass a table of "
+                "probabilities, such as its matrix"
+            )
         array = rectangular(given, "matrix")
         if array.ndim != 2 or not array.size:
             raise InvalidInput(f"matrix has shape {array.shape}, expected (labels, outputs), one row per label")

@@ -59,7 +59,7 @@ IN_OPTIONS = (
     (r"\boutputs=\[\.\.\.\]", "--outputs"),
     (r"\buse average\(released, mechanism, labels\), which undoes the bias, or release", "release"),
     (r" ?\(optrand\.feasible_output_set makes such a grid\)", ""),
-    (r"\(optrand\.debiased_rr, optrand\.rr, or", "(--randomizer debiased-rr or rr, or"),
+    (r"\(optrand\.rr, or for numbers optrand\.debiased_rr or", "(--randomizer rr, or for numbers debiased-rr or"),
 )
 """Patterns of advice in messages of the package, and the options of the command line in their place."""
 

@@ -10,7 +10,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -155,6 +155,12 @@ def parse_columns(text: str | None, name: str) -> tuple[str, ...]:
     return () if text is None else tuple(_cells(text, name))
 
 
+def join_columns(names: Iterable[str]) -> str:
+    """Return names of columns in a line, those that hold a comma in quotes as in CSV."""
+    quoted = ('"' + name.replace('"', '""') + '"' if {",", '"', "\n", "\r"} & set(name) else name for name in names)
+    return ", ".join(quoted)
+
+
 def _cells(text: str, what: str) -> list[str]:
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
@@ -181,7 +187,10 @@ def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, 
     for line, row in rows:
         where = f"line {line} of {path}"
         if len(row) != 2:
-            raise InvalidInput(f"{where} has {len(row)} cells, expected two: a label and a count or probability")
+            other = next((sign for sign in "\t;|" if row[0].count(sign) == 1), None) if len(row) == 1 else None
+            separated = "separated by a comma" + ("" if other is None else f", not by {other!r}")
+            cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
+            raise InvalidInput(f"{where} has {cells}, expected two {separated}: a label and a count or probability")
         label = row[0] if names is not None else float(read_decimal(row[0].strip(), f"the label in {where}"))
         weight = read_decimal(row[1].strip(), f"the count in {where}")
         place = places.get(label)
@@ -349,7 +358,7 @@ def record_facts(record: ReleaseRecord) -> dict[str, object]:
     total = f"{record.epsilon!r}: prior {parts.prior!r}, labels {parts.labels!r}"
     facts: dict[str, object] = {"total epsilon": (record.epsilon, total), "rows": record.rows}
     if record.groups:
-        facts["groups"] = f"{len(record.mechanisms)} by {', '.join(record.groups)}"
+        facts["groups"] = f"{len(record.mechanisms)} by {join_columns(record.groups)}"
     return facts
 
 

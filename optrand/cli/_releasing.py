@@ -32,6 +32,7 @@ from optrand.cli._reading import (
     Epsilon,
     Force,
     LedgerName,
+    join_columns,
     loss_by_groups,
     option,
     parse_columns,
@@ -125,9 +126,10 @@ def randomize(
         option(
             "--randomizer",
             "NAME",
-            "Default: the optimal randomizer, mixed slightly so that histograms can be estimated, or rr for names. "
-            "Others that use a prior: optimal (never mixed), rr-with-prior, rr-top-k[:K], rr-on-bins, gap-response. "
-            "Without a prior: rr, debiased-rr, minimax. Or FILE.json, a mechanism saved for these labels.",
+            "Default: the optimal randomizer, unless the prior is public mixed slightly so that histograms can be "
+            "estimated, or rr for names. Others that use a prior: optimal (never mixed), rr-with-prior, rr-top-k[:K], "
+            "rr-on-bins, gap-response. Without a prior: rr, debiased-rr, minimax. Or FILE.json, a mechanism saved for "
+            "these labels.",
         ),
     ] = None,
     prior: Annotated[
@@ -299,7 +301,7 @@ def _show_record(record: ReleaseRecord) -> None:
         facts["expected loss"] = loss_by_groups(record.relative_loss)
     facts["estimates"] = in_options(record.estimates.words)
     copied = [] if record.table is None else [name for name in record.table.columns if name != record.column]
-    facts["copied"] = ", ".join(copied) or "no other column"
+    facts["copied"] = join_columns(copied) or "no other column"
     show(facts)
     add_members(copied=copied)
 

@@ -206,6 +206,9 @@ def sweep(
             ending = f"ends in {output.suffix}" if output.suffix else "has no ending"
             raise InvalidInput(f"{output.name} {ending}: rows are written as {' or '.join(WRITERS)}, name such a file")
         check_target(output, prior, overwrite=force)
+        if output.suffix.lower() == ".parquet":
+            # Without it nothing is solved.
+            import pyarrow  # noqa: F401
     if picture is not None:
         from optrand.plotting._saving import check_ending
 

@@ -195,6 +195,10 @@ class Estimate:
         level = check_real(confidence, "confidence")
         if not 0 < level < 1:
             raise InvalidInput(f"confidence is {level:g}, expected a number between 0 and 1, such as 0.95")
+        if not callable(method):
+            raise InvalidInput(
+                f"method is {method!r}, expected a function: optrand.estimate.normal, hoeffding or empirical_bernstein"
+            )
         spread = Spread(self.size, variance, self.sample_variance, self.high - self.low)
         reach = method(spread, level) + self.bias
         return self.value - reach, self.value + reach

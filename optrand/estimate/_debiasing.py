@@ -67,8 +67,8 @@ OPTIONS = DebiasingOptions()
 
 ADVICE = (
     "the histogram of its labels, and losses of them, cannot be estimated from its outputs. Release with a mechanism "
-    "whose rows are independent (optrand.debiased_rr, optrand.rr, or an optimal unbiased randomizer for a prior "
-    "without zeros). The mean of the labels can be estimated from any unbiased mechanism"
+    "whose rows are independent (optrand.rr, or for numbers optrand.debiased_rr or an optimal unbiased randomizer for "
+    "a prior without zeros). The mean of numbers can be estimated from any unbiased mechanism"
 )
 """Advice on a singular mechanism."""
 

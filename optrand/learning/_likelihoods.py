@@ -64,6 +64,8 @@ class LabelRelease:
         Charge of each row for the release.
     groups : Groups, optional
         Public clusters of all rows that took part, if the randomizer learned from clusters.
+    priors : tuple of PriorRelease
+        Private histograms by which the randomizer was chosen. The counted rows have paid for them, too.
     """
 
     rows: Rows
@@ -72,6 +74,7 @@ class LabelRelease:
     domain: Domain
     spent: Spent
     groups: Groups | None = None
+    priors: tuple[PriorRelease, ...] = ()
 
     def __post_init__(self) -> None:
         freeze(self, "rows", "values")

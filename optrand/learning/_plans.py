@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -324,7 +324,7 @@ def select_rows(release: LabelRelease, kept: NDArray[np.bool_]) -> LabelRelease:
     """Return some rows of a release by RRWithPrior, chosen by public data."""
     batch = release.randomizer
     randomizer = RRWithPriorBatch(batch.priors[kept], batch.epsilon) if kept.any() else batch
-    return LabelRelease(release.rows[kept], release.values[kept], randomizer, release.domain, release.spent)
+    return replace(release, rows=release.rows[kept], values=release.values[kept], randomizer=randomizer)
 
 
 class _OneRandomizer(Plan):

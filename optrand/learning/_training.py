@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,8 +74,9 @@ class Training:
         return _safe_indexing(self.X, rows)
 
     def release(self, rows: Rows, randomizer: Any, *, groups: Groups | None = None) -> LabelRelease:
-        """Release the labels of some rows, and keep them in `releases`."""
-        self.releases.append(self.labels.release(rows, randomizer, groups=groups))
+        """Release the labels of some rows, and keep them in `releases`, with the histograms that were drawn before."""
+        drawn = self.labels.release(rows, randomizer, groups=groups)
+        self.releases.append(replace(drawn, priors=tuple(self.priors)))
         return self.releases[-1]
 
     def release_optimally(self, groups: Sequence[RowGroup]) -> list[LabelRelease]:
@@ -219,7 +220,12 @@ def releases_of(y: Any, rows: int) -> list[LabelRelease]:
 
 
 def account_of(releases: Sequence[LabelRelease], rows: int) -> Spent:
-    odometer = Odometer(rows)
+    """Return the largest payment of a row for some releases and the histograms that chose their randomizers."""
+    # Several releases share a histogram, which was drawn once.
+    priors = {id(prior): prior for release in releases for prior in release.priors}.values()
+    odometer = Odometer(max(rows, *(int(prior.rows.max()) + 1 for prior in priors)) if priors else rows)
+    for prior in priors:
+        odometer.charge(prior.rows, Spent(prior.epsilon))
     for release in releases:
         odometer.charge(release.rows, release.spent)
     return odometer.cost
@@ -287,6 +293,10 @@ def _of_record(noisy: Any, record: Any, groups: Any = None) -> list[LabelRelease
     """Split the released labels of a record by the mechanisms that drew them."""
     if _is_frame(record):
         raise InvalidInput("the record is of several columns: pass (noisy[column], record[column]) of one of them")
+    if groups is None and not isinstance(record, Mechanism) and record.groups:
+        raise InvalidInput(
+            f"the release is by groups of {', '.join(record.groups)}: pass (noisy, record, groups), with these columns"
+        )
     if isinstance(record, Mechanism):
         mechanisms, values = [record], np.asarray(noisy, dtype=np.float64)
         places = np.zeros(values.size, dtype=np.intp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,8 @@ def mechanism_of(given: Mechanism | Released) -> Mechanism:
     """Return the mechanism itself, or the one behind a release."""
     if isinstance(given, Released):
         return given.mechanism
+    if isinstance(getattr(given, "columns", None), Mapping):
+        raise InvalidInput("mechanism is the record of several columns: pass that of one, record[column]")
     if not isinstance(given, Mechanism):
         raise InvalidInput(f"mechanism is of type {type(given).__name__}, expected a Mechanism")
     return given

@@ -130,10 +130,15 @@ def array_of(data: Any) -> Any:
 def _from_array(cells: Any) -> Any:
     gaps = np.ma.getmaskarray(cells).ravel() if np.ma.isMaskedArray(cells) else None
     flat = np.ma.getdata(cells).ravel()
+    if flat.dtype.kind == "T":
+        flat = flat.astype(object)
     if flat.dtype.kind not in "biufUOM" or flat.dtype == np.longdouble:
-        raise InvalidInput(f"labels are of type {flat.dtype}, expected numbers, booleans or text")
+        raise InvalidInput(f"labels are of type {flat.dtype}, expected numbers of at most 64 bits, booleans or text")
     if not flat.dtype.isnative:
         flat = flat.astype(flat.dtype.newbyteorder("="))
+    if flat.dtype.kind == "O":
+        # NaN among text is a missing label, as in a column of pandas.
+        return _import(pa.array, flat, mask=gaps, from_pandas=True)
     return _import(pa.array, flat, mask=gaps)
 
 
@@ -169,9 +174,13 @@ class LabelColumn:
         if not (text or numbers or pa.types.is_boolean(kind)):
             raise InvalidInput(f"{words}, expected text, integers or booleans for names")
         try:
-            pa.array(names, pa.string()).cast(kind)
+            held = pa.array(names, pa.string()).cast(kind)
         except pa.ArrowInvalid:
-            raise InvalidInput(f"{words}, which does not hold the declared labels") from None
+            held = None
+        # Arrow reads the text of 0 and 1 as booleans, too.
+        truths = {name.lower() for name in names if name is not None} <= {"true", "false"}
+        if held is None or (pa.types.is_boolean(kind) and not truths):
+            raise InvalidInput(f"{words}, which does not hold the declared labels")
 
     @property
     def released_kind(self) -> Any:

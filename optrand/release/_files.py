@@ -34,6 +34,7 @@ from optrand.release._batches import Account, Listener, Rows, Sink, Table, check
 from optrand.release._parquet_tables import check_storable, conform, find_namesakes, make_schema, write_parquet
 from optrand.release._question import Question, check_names
 from optrand.release._record import ReleaseRecord, TableFile, digest_of
+from optrand.release._rows import as_group_texts
 from optrand.release._spark import open_frame
 from optrand.release._tables import SUFFIXES, CsvTable, check_writable, open_table, signs_of, suffix_of, write_csv
 
@@ -210,6 +211,8 @@ class FileSink(Sink):
         self._like = table.files[0] if table.files else None
         self._signs: tuple[str, ...] = ()
         self._texts: Any = None
+        self._whole = False
+        self._groups: tuple[str, ...] = ()
         self._stack = ExitStack()
         self._writers: list[Callable[[], Any]] = []
         self._part = -1
@@ -230,6 +233,11 @@ class FileSink(Sink):
             self._plan_parquet(table, table.path, question, folder=folder)
         else:
             self._plan_csv(table, table.path)
+            # Names are written as they are declared, and groups as the record names them: integers beside missing
+            # cells are floats in a column of pandas.
+            self._whole = question.nominal and pa.types.is_floating(label_column(table, question).released_kind)
+            kinds = {name: table.schema.field(name).type for name in question.groups if name in self.names}
+            self._groups = tuple(name for name, kind in kinds.items() if pa.types.is_floating(kind))
 
     def _plan_parquet(self, table: Table, source: Path, question: Question, *, folder: bool) -> None:
         if self.columns is None:
@@ -289,7 +297,10 @@ class FileSink(Sink):
             self._advance()
         names = set(self.names)
         chosen = [(i, name) for i, name in enumerate(batch.schema.names) if name in names]
-        columns = [noisy[0] if name == self.column else batch.column(i) for i, name in chosen]
+        written = {self.column: noisy[0].cast(pa.int64()) if self._whole else noisy[0]}
+        for name in self._groups:
+            written[name] = as_group_texts(batch.column(name), name)
+        columns = [written[name] if name in written else batch.column(i) for i, name in chosen]
         self._write(pa.RecordBatch.from_arrays(columns, names=[name for _, name in chosen]))
 
     def close(self, records: Sequence[ReleaseRecord], rows: int) -> list[ReleaseRecord]:

@@ -164,16 +164,16 @@ def randomize(
     }
     id_columns = _public_columns(data, ids, "ids", framed=framed)
     group_columns = _public_columns(data, groups, "groups", framed=framed)
+    if several:
+        _check_options(given, chosen)
     questions = []
     for name in chosen:
-        # A dict has an option by column, and the default for columns that it leaves out.
+        # A dict has the option of each of several columns; one that it leaves out has the default.
         options = {
             option: value[name] if several and isinstance(value, Mapping) else value
             for option, value in given.items()
             if not (several and isinstance(value, Mapping)) or name in value
         }
-        if "epsilon" not in options:
-            raise InvalidInput(f"there is no epsilon for column {name!r}: name one for each")
         # A Series has a name of its own.
         own = getattr(data, "name", None)
         called = str(name) if name is not None else own if isinstance(own, str) and own else "labels"
@@ -208,6 +208,23 @@ def _check_columns(data: Any, column: Any, chosen: Sequence[Any], *, framed: boo
             f"labels are of type {type(data).__name__}, which has no columns: pass a frame, or as column the text "
             "by which the record names them"
         )
+
+
+def _check_options(given: Mapping[str, Any], chosen: Sequence[Any]) -> None:
+    """Refuse a dict of options that names another column, whose option would be lost, or a column without its own."""
+    for option, value in given.items():
+        if not isinstance(value, Mapping):
+            continue
+        for name in value:
+            if name not in chosen:
+                raise InvalidInput(
+                    f"{option} names column {name!r}, which is not among those to release, "
+                    f"{', '.join(map(repr, chosen))}: give it for these"
+                )
+        lacks = next((name for name in chosen if name not in value), None)
+        if lacks is not None and option in {"epsilon", "labels"}:
+            none = "is no epsilon" if option == "epsilon" else "are no labels"
+            raise InvalidInput(f"there {none} for column {lacks!r}: name {option} for each")
 
 
 def _public_columns(data: Any, given: Any, what: str, *, framed: bool) -> dict[str, Any]:
@@ -304,7 +321,9 @@ def _replace_labels(
     if is_of(data, "pandas", "Series"):
         return _to_pandas(labels, data if kept is None else data[kept], *names.values())
     if is_of(data, "pandas", *PANDAS):
-        return labels.to_pandas().array
+        series = type(labels.to_pandas())
+        found = _to_pandas(labels, series(data if kept is None else data[kept]), *names.values())
+        return found.set_axis(found.array).index.rename(data.name) if is_of(data, "pandas", "Index") else found.array
     if is_of(data, "polars", "Series"):
         return _to_polars(labels, data)
     if isinstance(data, ARRAYS):
@@ -341,8 +360,8 @@ def _to_array(labels: Any, data: Any, kept: NDArray[np.bool_] | None) -> Any:
         cells = np.array(labels.to_pylist(), dtype=object)
     else:
         cells = labels.to_numpy(zero_copy_only=False)
-    if given.dtype.kind == "U" and not labels.null_count:
-        cells = cells.astype(np.str_)
+    if given.dtype.kind in "UT" and not labels.null_count:
+        cells = cells.astype(np.str_ if given.dtype.kind == "U" else given.dtype)
     if masked:
         cells = np.ma.array(cells, mask=gaps)
     if kept is None or kept.all():

@@ -334,7 +334,8 @@ class Estimates:
         counts = np.sqrt(sum(squares)) if len(squares) == len(errors) else None
         words = "histogram and losses" if obstacle is None else f"no histogram, no loss of a label: {obstacle}"
         if counts is not None and counts.any():
-            words += f" (the noise on a share has standard deviation {float(counts.max()) / total:.2g} or less"
+            of_share = float(counts.max()) / total
+            words += f" (the noise on a share is expected to have standard deviation {of_share:.2g} or less"
             words += f", at most {worst:.3g} times that of randomized response"
             if dearest.weight:
                 classes = dearest.mechanism.problem.loss == losses.zero_one

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -399,6 +399,18 @@ class FrameRecord:
     def __getitem__(self, column: Hashable) -> ReleaseRecord:
         """Return the record of one column."""
         return self.columns[column]
+
+    def __iter__(self) -> Iterator[Hashable]:
+        """Return an iterator over the columns."""
+        return iter(self.columns)
+
+    def __contains__(self, column: object) -> bool:
+        """Decide whether a column is among them."""
+        return column in self.columns
+
+    def __len__(self) -> int:
+        """Return the number of columns."""
+        return len(self.columns)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the records, whole or not at all. :func:`load_release` reads them."""

@@ -189,18 +189,28 @@ def _distinct_names(columns: tuple[str, ...], batch: Any) -> tuple[list[str], In
 def _as_json(cells: Any, name: str) -> Any:
     """Return cells as JSON texts, ``null`` for a missing one."""
     column = plain(cells)
-    kind = column.type
-    if pa.types.is_nested(kind):
-        raise InvalidInput(f"column {name!r} is of type {kind}, which has no values to group by")
+    if pa.types.is_nested(column.type):
+        raise InvalidInput(f"column {name!r} is of type {column.type}, which has no values to group by")
     encoded = column.dictionary_encode(null_encoding="encode")
+    texts = [json.dumps(value, ensure_ascii=False) for value in _group_texts(encoded.dictionary, name)]
+    return pa.array(texts, pa.string()).take(encoded.indices)
+
+
+def as_group_texts(cells: Any, name: str) -> Any:
+    """Return cells as the texts that the names of their groups hold, null for a missing one."""
+    encoded = plain(cells).dictionary_encode()
+    return pa.array(_group_texts(encoded.dictionary, name), pa.string()).take(encoded.indices)
+
+
+def _group_texts(values: Any, name: str) -> list[str | None]:
     try:
-        values = encoded.dictionary.cast(pa.string()).to_pylist()
+        texts: list[str | None] = values.cast(pa.string()).to_pylist()
     except pa.ArrowException:
         raise InvalidInput(f"at least one cell of column {name!r} is not a text or number to group by") from None
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(values.type):
         # As integers, which missing cells turn into floats.
-        values = [value.removesuffix(".0") if value is not None else None for value in values]
-    return pa.array([json.dumps(value, ensure_ascii=False) for value in values], pa.string()).take(encoded.indices)
+        texts = [None if text is None else text.removesuffix(".0") for text in texts]
+    return texts
 
 
 class UniqueIds:

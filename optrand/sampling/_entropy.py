@@ -273,8 +273,10 @@ class RecordStreams:
 
 def encrypt_blocks(key: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Encrypt the ``(n, 2)`` halves of blocks of 128 bits by AES-256, each block by itself."""
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
+    try:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) or error from error
     # Without chaining: the cipher itself, a function of the block alone.
     cipher = Cipher(algorithms.AES(key), modes.ECB())  # noqa: S305
     encrypted = bytearray(16 * len(blocks) + 15)
