@@ -20,7 +20,7 @@ import numpy as np
 
 from optrand.base._arithmetic import log_bracket
 from optrand.base._suggestions import nearby, public_names
-from optrand.base._validation import Floats, Value, frozen
+from optrand.base._validation import Floats, Value, freeze_array
 from optrand.errors import InvalidInput
 
 __all__ = ["Loss", "Tabulated", "absolute", "poisson_log", "squared", "zero_one"]
@@ -73,7 +73,7 @@ class Tabulated(Value):
 
     def __post_init__(self) -> None:
         """Freeze the table and refuse anything but a finite matrix."""
-        object.__setattr__(self, "entries", frozen(frozen(self.entries) + 0.0))
+        object.__setattr__(self, "entries", freeze_array(freeze_array(self.entries) + 0.0))
         if self.entries.ndim != 2 or not np.isfinite(self.entries).all():
             raise InvalidInput("a tabulated loss needs a finite matrix, one row per label and one column per output")
 

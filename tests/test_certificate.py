@@ -28,7 +28,7 @@ from optrand import (
     solve,
     unbiased_regression,
 )
-from optrand.base._numerals import shown_above
+from optrand.base._numerals import format_above
 from optrand.certificates._certificate import Certificate, Proof
 from optrand.errors import NotCertified
 from optrand.solvers import design
@@ -142,7 +142,7 @@ def test_every_private_corruption_of_an_unbiased_optimum_is_found(name):
     mechanism = PRIVATE["unbiased"]
     table = Table.of_rows(mechanism.labels, *CORRUPTIONS[name](mechanism.table))
     proof = Mechanism(mechanism.problem, table, mechanism.dual).certificate
-    assert proof.findings == (f"biased by up to {shown_above(proof.bias, 3)} where no bias is allowed",)
+    assert proof.findings == (f"biased by up to {format_above(proof.bias, 3)} where no bias is allowed",)
     assert (proof.upper, proof.gap) == (math.inf, math.inf)
     assert proof.lower == mechanism.certificate.lower
     assert_error("biased by up to", proof.require, gap=math.inf, error=NotCertified)

@@ -27,7 +27,7 @@ import optrand.certificates._certificate
 import optrand.checker
 import optrand.studies._many
 from optrand import Interval, feasible_output_set, regression, solve, unbiased_regression
-from optrand.base._numerals import shown_above
+from optrand.base._numerals import format_above
 from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT
 from optrand.data import weeks_worked_counts_path, weeks_worked_path
 from optrand.errors import InvalidFile, NotCertified, SolverFailed
@@ -357,7 +357,7 @@ def test_sweep_prints_a_row_for_every_pair_and_saves_all_columns(here):
     assert [(float(row["epsilon"]), float(row["bias_penalty"])) for row in saved] == expected
     assert tuple(saved[0]) == Sweep(()).columns
     assert all(row["status"] == "certified" and float(row["gap"]) <= GAP for row in saved)
-    values = [shown_above(float(row["value"]), 6) for row in saved]
+    values = [format_above(float(row["value"]), 6) for row in saved]
     assert [line.split()[2] for line in lines] == values
     problem = unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 2.0)
     assert float(saved[-1]["value"]) == pytest.approx(solve(problem).value, rel=GAP)

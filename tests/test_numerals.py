@@ -9,7 +9,7 @@ from asserting import by_case
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from optrand.base._numerals import shown_above, shown_below, shown_closely, shown_spent
+from optrand.base._numerals import format_above, format_below, format_closely, format_spent
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 DIGITS = st.integers(1, 40)
@@ -31,9 +31,9 @@ def _unit(numeral: str, digits: int) -> Fraction:
 @example(0.0999, 2)
 @example(-0.0999, 2)
 def test_a_numeral_is_on_its_side_and_as_near_as_its_digits_allow(x, digits):
-    below, above = shown_below(x, digits), shown_above(x, digits)
+    below, above = format_below(x, digits), format_above(x, digits)
     assert Fraction(below) <= Fraction(x) <= Fraction(above)
-    assert not shown_below(abs(x), digits).startswith("-")
+    assert not format_below(abs(x), digits).startswith("-")
     assert max(_digits(below), _digits(above)) <= digits
     if Fraction(below) != Fraction(x):
         # One step towards x passes it. At a power of ten the step is that of the side on which x lies.
@@ -44,13 +44,13 @@ def test_a_numeral_is_on_its_side_and_as_near_as_its_digits_allow(x, digits):
 
 @given(FINITE.filter(bool), st.integers(1, 17))
 def test_the_look_is_that_of_format_and_the_nearest_is_one_of_the_two(x, digits):
-    assert f"{x:.{digits}g}" in {shown_below(x, digits), shown_above(x, digits)}
+    assert f"{x:.{digits}g}" in {format_below(x, digits), format_above(x, digits)}
 
 
 @given(FINITE, DIGITS)
 def test_one_direction_is_the_mirror_of_the_other(x, digits):
-    mirrored = shown_above(-x, digits)
-    assert shown_below(x, digits) == (mirrored[1:] if mirrored.startswith("-") else f"-{mirrored}" if x else "0")
+    mirrored = format_above(-x, digits)
+    assert format_below(x, digits) == (mirrored[1:] if mirrored.startswith("-") else f"-{mirrored}" if x else "0")
 
 
 @given(FINITE)
@@ -58,15 +58,15 @@ def test_one_direction_is_the_mirror_of_the_other(x, digits):
 @example(0.3)
 @example(9007199254740993.0)
 def test_without_digits_a_numeral_reads_back_and_none_shorter_does(x):
-    for shown in (shown_below, shown_above):
+    for shown in (format_below, format_above):
         numeral = shown(x)
         assert float(numeral) == x
         assert _digits(numeral) <= 19
         assert all(float(shown(x, fewer)) != x for fewer in range(1, _digits(numeral)))
-    assert Fraction(shown_below(x)) <= Fraction(x) <= Fraction(shown_above(x))
+    assert Fraction(format_below(x)) <= Fraction(x) <= Fraction(format_above(x))
 
 
-@pytest.mark.parametrize("shown", [shown_below, shown_above])
+@pytest.mark.parametrize("shown", [format_below, format_above])
 @pytest.mark.parametrize("digits", [3, None])
 def test_what_is_no_finite_number_is_named(shown, digits):
     assert [shown(x, digits) for x in (math.inf, -math.inf, math.nan, 0.0, -0.0)] == ["inf", "-inf", "nan", "0", "0"]
@@ -85,7 +85,7 @@ def test_what_is_no_finite_number_is_named(shown, digits):
     (1e22, 3, "1e+22", "1e+22"),
 )
 def test_examples_by_hand(x, digits, below, above):
-    assert (shown_below(x, digits), shown_above(x, digits)) == (below, above)
+    assert (format_below(x, digits), format_above(x, digits)) == (below, above)
 
 
 @given(st.floats(-1e300, 1e300) | st.fractions(), st.integers(1, 6))
@@ -93,13 +93,13 @@ def test_examples_by_hand(x, digits, below, above):
 @example(-0.4, 3)
 @example(math.inf, 3)
 def test_a_bound_just_above_a_short_numeral_is_shown_just_above_it(x, digits):
-    shown = shown_closely(x, digits)
+    shown = format_closely(x, digits)
     if math.isinf(x):
         assert shown == "inf"
         return
-    assert Fraction(x) <= Fraction(shown) <= Fraction(shown_above(x, digits))
+    assert Fraction(x) <= Fraction(shown) <= Fraction(format_above(x, digits))
     # One unit of the last digit is not added for a millionth.
-    floor = Fraction(shown_below(x, digits))
+    floor = Fraction(format_below(x, digits))
     if 0 < Fraction(x) - floor <= abs(Fraction(x)) / 10**6:
         assert Fraction(shown) - floor <= abs(Fraction(x)) / 10**5
 
@@ -108,9 +108,9 @@ def test_a_bound_just_above_a_short_numeral_is_shown_just_above_it(x, digits):
 @example(0.1, 0.1)
 @example(0.1, 1.0)
 def test_what_is_spent_is_rounded_up_or_named_as_what_was_asked_for(epsilon, asked):
-    assert Fraction(shown_spent(epsilon, asked)) >= Fraction(epsilon) or epsilon == asked
-    assert shown_spent(asked, asked) == repr(asked)
-    assert float(shown_spent(epsilon, asked)) == epsilon
+    assert Fraction(format_spent(epsilon, asked)) >= Fraction(epsilon) or epsilon == asked
+    assert format_spent(asked, asked) == repr(asked)
+    assert float(format_spent(epsilon, asked)) == epsilon
 
 
 @given(st.fractions())
@@ -122,7 +122,7 @@ def test_what_is_spent_is_rounded_up_or_named_as_what_was_asked_for(epsilon, ask
 @example(Fraction(10**400))
 @example(-Fraction(1, 10**400))
 def test_a_fraction_without_digits_stays_on_its_side(x):
-    below, above = shown_below(x), shown_above(x)
+    below, above = format_below(x), format_above(x)
     assert Fraction(below) <= x <= Fraction(above)
     if abs(x) < 10**300:
         assert float(below) == float(above) == float(x)
@@ -130,7 +130,7 @@ def test_a_fraction_without_digits_stays_on_its_side(x):
 
 def test_a_fraction_next_to_a_short_numeral_is_not_written_as_it():
     tiny = Fraction(1, 10**30)
-    assert shown_below(Fraction(1, 2) - tiny) == "0.49999999999999999"
-    assert shown_above(Fraction(1, 2) - tiny) == "0.5"
-    assert shown_below(Fraction(1, 2) + tiny) == "0.5"
-    assert Fraction(1, 2) + tiny <= Fraction(shown_above(Fraction(1, 2) + tiny)) < Fraction(1, 2) + Fraction(1, 10**15)
+    assert format_below(Fraction(1, 2) - tiny) == "0.49999999999999999"
+    assert format_above(Fraction(1, 2) - tiny) == "0.5"
+    assert format_below(Fraction(1, 2) + tiny) == "0.5"
+    assert Fraction(1, 2) + tiny <= Fraction(format_above(Fraction(1, 2) + tiny)) < Fraction(1, 2) + Fraction(1, 10**15)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from optrand.audits._reading import TOLERANCE, ExactTable
 from optrand.base._arithmetic import exp_bracket, float_above, is_at_most_exp, least_reading, log_above
-from optrand.base._numerals import shown_above, shown_below, shown_closely
+from optrand.base._numerals import format_above, format_below, format_closely
 from optrand.base._validation import (
     MAX_EPSILON,
     Floats,
@@ -101,14 +101,14 @@ class Comparison:
     def __str__(self) -> str:
         """Return value and gap in one line."""
         best = f"best {'' if self.kind == 'classes' else self.kind + ' '}randomizer at epsilon {self.epsilon:g}"
-        ends = f"between {shown_below(self.optimum.lower, 6)} and {shown_above(self.optimum.upper, 6)}"
+        ends = f"between {format_below(self.optimum.lower, 6)} and {format_above(self.optimum.upper, 6)}"
         if self.kind == "classes":
-            value = f"probability of the true class {shown_below(self.value, 6)}"
+            value = f"probability of the true class {format_below(self.value, 6)}"
         else:
             value = (
-                f"half squared error {shown_above(self.value, 6)} (root mean square {math.sqrt(2 * self.value):.4g})"
+                f"half squared error {format_above(self.value, 6)} (root mean square {math.sqrt(2 * self.value):.4g})"
             )
-        return f"{value}. The {best} has {ends}, so this is at most {shown_above(100 * self.gap, 3)} % from the optimum"
+        return f"{value}. The {best} has {ends}, so this is within {format_above(100 * self.gap, 3)} % of the optimum"
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +302,7 @@ class Audit(Record):
         if wrong:
             label = self.labels[off.index(max(off))]
             found.append(
-                f"{wrong} row(s) do not sum to 1, that of label {label} misses it by {shown_above(max(off), 3)}: "
+                f"{wrong} row(s) do not sum to 1, that of label {label} misses it by {format_above(max(off), 3)}: "
                 "add the missing outputs to every row"
             )
         if self._most > self.stated_epsilon and not self.private_up_to_rounding:
@@ -314,7 +314,7 @@ class Audit(Record):
         if self._most == math.inf:
             return "epsilon is infinite"
         after = "" if self._most == self.epsilon else " once its rows are normalised"
-        return f"epsilon is {shown_above(self._most, 10)}{after}"
+        return f"epsilon is {format_above(self._most, 10)}{after}"
 
     def __str__(self) -> str:
         """Return the verdict in a few lines."""
@@ -324,14 +324,14 @@ class Audit(Record):
             lines = [f"private as stated: {self._epsilon_words} (stated {self.stated_epsilon:g}), as {self.worst}"]
         elif self.private_up_to_rounding:
             over = self._most - self.stated_epsilon
-            lines = [f"private as stated up to the rounding of floats, by {shown_above(over, 2)}, as {self.worst}"]
+            lines = [f"private as stated up to the rounding of floats, by {format_above(over, 2)}, as {self.worst}"]
         else:
             lines = ["NOT private as stated"]
         lines += self.findings
         if self.biases is not None:
             sizes = [abs(bias) for bias in self.biases]
             at = self.labels[sizes.index(max(sizes))]
-            lines.append(f"largest bias {shown_closely(max(sizes), 3)}" + (f", of label {at}" if max(sizes) else ""))
+            lines.append(f"largest bias {format_closely(max(sizes), 3)}" + (f", of label {at}" if max(sizes) else ""))
         if self.comparison is not None:
             lines.append(str(self.comparison))
         return "\n".join(lines)

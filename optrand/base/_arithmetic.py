@@ -168,7 +168,7 @@ def privacy_ratio(epsilon: float) -> Fraction:
     return 1 + math.floor(low / step) * step
 
 
-def _shown(ratio: Fraction) -> str:
+def _show_ratio(ratio: Fraction) -> str:
     """Return the ratio in a message: itself if it is short."""
     if ratio.numerator < 10**6:
         return str(ratio)
@@ -202,7 +202,7 @@ def check_ratio(ratio: Fraction, epsilon: float) -> None:
     """
     if not is_at_most_exp(ratio, least_reading(epsilon)):
         raise InvalidInput(
-            f"a ratio of two weights of one output is {_shown(ratio)}, expected at most exp(epsilon) at epsilon = "
+            f"a ratio of two weights of one output is {_show_ratio(ratio)}, expected at most exp(epsilon) at epsilon = "
             f"{epsilon!r}: the mechanism would not be private"
         )
 

@@ -63,7 +63,7 @@ def read_whole(text: str) -> int | None:
     return int(text) if is_whole else None
 
 
-def shown_below(x: float | Fraction, digits: int | None = None) -> str:
+def format_below(x: float | Fraction, digits: int | None = None) -> str:
     """Return the largest numeral of `digits` significant digits that is at most `x`, as ``format(x, ".3g")`` writes it.
 
     Without `digits`, the shortest numeral that reads back as `x`, or as the float nearest to it, among those at or
@@ -71,46 +71,51 @@ def shown_below(x: float | Fraction, digits: int | None = None) -> str:
 
     Examples
     --------
-    >>> shown_below(2 / 3, 3), shown_below(-2 / 3, 3), shown_below(1e9, 3)
+    >>> format_below(2 / 3, 3), format_below(-2 / 3, 3), format_below(1e9, 3)
     ('0.666', '-0.667', '1e+09')
-    >>> shown_below(0.1), shown_below(0.3), shown_below(Fraction(3, 10))
+    >>> format_below(0.1), format_below(0.3), format_below(Fraction(3, 10))
     ('0.1', '0.29999999999999998', '0.3')
     """
-    return _shown(x, digits, decimal.ROUND_FLOOR)
+    return _format(x, digits, decimal.ROUND_FLOOR)
 
 
-def shown_above(x: float | Fraction, digits: int | None = None) -> str:
-    """Return the smallest numeral of `digits` significant digits that is at least `x`, as :func:`shown_below`.
+def format_above(x: float | Fraction, digits: int | None = None) -> str:
+    """Return the smallest numeral of `digits` significant digits that is at least `x`, as :func:`format_below`.
 
     Examples
     --------
-    >>> shown_above(2 / 3, 3), shown_above(-2 / 3, 3), shown_above(0.1, 1), shown_above(0.0, 3)
+    >>> (
+    ...     format_above(2 / 3, 3),
+    ...     format_above(-2 / 3, 3),
+    ...     format_above(0.1, 1),
+    ...     format_above(0.0, 3),
+    ... )
     ('0.667', '-0.666', '0.2', '0')
-    >>> shown_above(1.0), shown_above(0.1), shown_above(0.3)
+    >>> format_above(1.0), format_above(0.1), format_above(0.3)
     ('1', '0.10000000000000001', '0.3')
-    >>> shown_above(0.4, 3), shown_above(Fraction(2, 5), 3), shown_above(Fraction(2, 3), 3)
+    >>> format_above(0.4, 3), format_above(Fraction(2, 5), 3), format_above(Fraction(2, 3), 3)
     ('0.401', '0.4', '0.667')
     """
-    return _shown(x, digits, decimal.ROUND_CEILING)
+    return _format(x, digits, decimal.ROUND_CEILING)
 
 
-def shown_closely(x: float | Fraction, digits: int) -> str:
-    """Return the numeral of :func:`shown_above`, with six more digits if `x` is up to a millionth above a shorter one.
+def format_closely(x: float | Fraction, digits: int) -> str:
+    """Return the numeral of :func:`format_above`, with six more digits if `x` is up to a millionth above a shorter one.
 
     So the rounding of a float does not add a unit to the last digit.
 
     Examples
     --------
-    >>> shown_closely(0.4, 3), shown_closely(Fraction(2, 5), 3), shown_closely(0.4001, 3)
+    >>> format_closely(0.4, 3), format_closely(Fraction(2, 5), 3), format_closely(0.4001, 3)
     ('0.400000001', '0.4', '0.401')
     """
     if not math.isfinite(x):
-        return shown_above(x, digits)
-    excess = Fraction(x) - Fraction(shown_below(x, digits))
-    return shown_above(x, digits + 6 if 0 < excess <= abs(Fraction(x)) / 10**6 else digits)
+        return format_above(x, digits)
+    excess = Fraction(x) - Fraction(format_below(x, digits))
+    return format_above(x, digits + 6 if 0 < excess <= abs(Fraction(x)) / 10**6 else digits)
 
 
-def shown_spent(epsilon: float, target: float) -> str:
+def format_spent(epsilon: float, target: float) -> str:
     """Return the realised budget rounded up, or in the numeral of the requested one if the two are equal floats.
 
     The float 0.1 is a little above 1/10, so a mechanism of that budget that spends all of it spends 0.1.
@@ -118,17 +123,17 @@ def shown_spent(epsilon: float, target: float) -> str:
     Examples
     --------
     >>> (
-    ...     shown_spent(0.1, 0.1),
-    ...     shown_spent(0.1, 0.2),
-    ...     shown_spent(1.0, 1.0),
-    ...     shown_spent(0.95, 1.0),
+    ...     format_spent(0.1, 0.1),
+    ...     format_spent(0.1, 0.2),
+    ...     format_spent(1.0, 1.0),
+    ...     format_spent(0.95, 1.0),
     ... )
     ('0.1', '0.10000000000000001', '1.0', '0.95')
     """
-    return repr(target) if epsilon == target else shown_above(epsilon)
+    return repr(target) if epsilon == target else format_above(epsilon)
 
 
-def _shown(given: float | Fraction, digits: int | None, rounding: str) -> str:
+def _format(given: float | Fraction, digits: int | None, rounding: str) -> str:
     if isinstance(given, Fraction):
         exact = given
     elif given == 0 or not math.isfinite(given):
@@ -140,13 +145,13 @@ def _shown(given: float | Fraction, digits: int | None, rounding: str) -> str:
     if digits is None:
         nearest = quotient(exact.numerator, exact.denominator)
         # Numerals approach the number from one side, until they read back as the nearest float.
-        candidates = (_shown(exact, count, rounding) for count in itertools.count(1))
+        candidates = (_format(exact, count, rounding) for count in itertools.count(1))
         return next(numeral for numeral in candidates if float(numeral) == nearest)
     context = decimal.Context(prec=digits, rounding=rounding, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
-    return _written(context.divide(decimal.Decimal(exact.numerator), decimal.Decimal(exact.denominator)), digits)
+    return _write(context.divide(decimal.Decimal(exact.numerator), decimal.Decimal(exact.denominator)), digits)
 
 
-def _written(number: decimal.Decimal, digits: int) -> str:
+def _write(number: decimal.Decimal, digits: int) -> str:
     """Return the text that ``format(float, f".{digits}g")`` would write of a number that is not zero."""
     exponent = number.adjusted()
     if -4 <= exponent < digits:

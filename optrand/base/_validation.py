@@ -33,7 +33,7 @@ PRIOR_SUM_TOLERANCE = 1e-9
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
 
-def frozen(array: ArrayLike) -> Floats:
+def freeze_array(array: ArrayLike) -> Floats:
     """Return a read-only float64 copy. Raise `InvalidInput` if `array` is not numeric."""
     copy = np.array(rectangular(array, "an argument", np.float64))
     copy.flags.writeable = False

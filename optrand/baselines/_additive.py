@@ -25,7 +25,7 @@ from optrand.base._validation import (
     check_labels,
     check_real,
     check_values,
-    frozen,
+    freeze_array,
     rectangular,
 )
 from optrand.baselines import _noise as noises
@@ -299,7 +299,7 @@ class LatticeAdditive(Additive):
                 f"at least one {name} is not a whole number of steps of {self.step:g} from {self.labels.low:g}: round "
                 "them first, or choose a step that fits"
             )
-        return frozen(places)
+        return freeze_array(places)
 
     def _to_floats(self, places: list[int] | range) -> list[float]:
         # Over one denominator, so that each position is one division of integers, correctly rounded.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._arithmetic import decimal_value, float_above, log_bracket, privacy_ratio
-from optrand.base._validation import Floats, check_epsilon, check_integer, expect, freeze, frozen, rectangular
+from optrand.base._validation import Floats, check_epsilon, check_integer, expect, freeze, freeze_array, rectangular
 from optrand.baselines._groups import Groups
 from optrand.baselines._randomization import LabelRandomization, check_fraction
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior
@@ -280,7 +280,7 @@ class ClusterPriors:
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "probabilities", frozen(self.probabilities))
+        object.__setattr__(self, "probabilities", freeze_array(self.probabilities))
         freeze(self, "uniform")
 
     @classmethod

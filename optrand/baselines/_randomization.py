@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._arithmetic import log_above, privacy_ratio
-from optrand.base._validation import Floats, Record, check_classes, check_epsilon, check_integer, check_real, frozen
+from optrand.base._validation import (
+    Floats,
+    Record,
+    check_classes,
+    check_epsilon,
+    check_integer,
+    check_real,
+    freeze_array,
+)
 from optrand.errors import InvalidInput
 from optrand.model._randomizer import Moments
 from optrand.model._table import Table
@@ -75,7 +83,7 @@ class LabelRandomization(Record):
     def matrix(self) -> Floats:
         r"""The label-randomization matrix :math:`Q`: shape ``(k, k)``, a *column* for each true label."""
         drawn = np.array(self.distribution, dtype=np.float64) * float(self.resampling)
-        return frozen(np.eye(self.k) * float(1 - self.resampling) + drawn[:, np.newaxis])
+        return freeze_array(np.eye(self.k) * float(1 - self.resampling) + drawn[:, np.newaxis])
 
     @cached_property
     def inverse(self) -> Floats:
@@ -92,7 +100,7 @@ class LabelRandomization(Record):
                 "than 1e-308 short of 1: use a smaller resampling probability (or bias_correction)"
             )
         drawn = np.array([float(self.resampling * q / kept) for q in self.distribution])
-        return frozen(np.eye(self.k) * float(1 / kept) - drawn[:, np.newaxis])
+        return freeze_array(np.eye(self.k) * float(1 / kept) - drawn[:, np.newaxis])
 
     def likelihood(self, noisy: ArrayLike) -> Floats:
         """Return the probability of each noisy label under every label, shape ``(n, k)``."""

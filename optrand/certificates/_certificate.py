@@ -25,7 +25,7 @@ from typing import NoReturn, Protocol, Self, TypeVar
 
 from optrand import losses
 from optrand.base._arithmetic import float_above, float_below, log_above, log_bracket, places, scale_to_integers
-from optrand.base._numerals import shown_above, shown_below
+from optrand.base._numerals import format_above, format_below
 from optrand.base._suggestions import suggest_attributes
 from optrand.base._validation import check_flag, suggest_parameters
 from optrand.certificates._bound import lower_bound
@@ -100,8 +100,8 @@ class Proof:
             raise NotCertified("; ".join(self.findings), certificate=self)
         if not self.gap <= gap:
             raise NotCertified(
-                f"the verified gap is {shown_above(self.gap, 3)}, more than the {gap:.3g} that was required: the "
-                f"optimum lies between {shown_below(self.lower, 10)} and {shown_above(self.upper, 10)}",
+                f"the verified gap is {format_above(self.gap, 3)}, more than the {gap:.3g} that was required: the "
+                f"optimum lies between {format_below(self.lower, 10)} and {format_above(self.upper, 10)}",
                 certificate=self,
             )
         return self
@@ -121,8 +121,8 @@ class Proof:
             # A point that breaks rows may be better than every feasible one.
             interval = f"bound {self.bound:.10g}, passed by the value {self.value:.10g}"
         else:
-            ends = shown_below(self.lower, 10), shown_above(self.upper, 10)
-            interval = f"optimum in [{', '.join(ends)}], gap {shown_above(self.gap, 2)}"
+            ends = format_below(self.lower, 10), format_above(self.upper, 10)
+            interval = f"optimum in [{', '.join(ends)}], gap {format_above(self.gap, 2)}"
         return "; ".join([interval, *self._facts(), verdict])
 
 
@@ -160,8 +160,8 @@ class Certificate(Proof):
 
     def _facts(self) -> list[str]:
         return [
-            f"realised epsilon {shown_above(self.epsilon, 10)} of {self.target_epsilon:g}",
-            f"largest bias {shown_above(self.bias, 2)}",
+            f"realised epsilon {format_above(self.epsilon, 10)} of {self.target_epsilon:g}",
+            f"largest bias {format_above(self.bias, 2)}",
         ]
 
 
@@ -249,7 +249,7 @@ def certify_table(problem: Problem, table: Table, dual: Dual | None, *, worst_ca
 
 def _find_bias(problem: Problem, bias: float) -> tuple[str, ...]:
     if problem.unbiased and bias:
-        return (f"biased by up to {shown_above(bias, 3)} where no bias is allowed",)
+        return (f"biased by up to {format_above(bias, 3)} where no bias is allowed",)
     return ()
 
 

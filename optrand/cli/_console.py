@@ -23,7 +23,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from optrand.base._numerals import shown_above
+from optrand.base._numerals import format_above
 from optrand.errors import (
     AlreadySpent,
     Interrupted,
@@ -291,7 +291,7 @@ def note(message: str, *, kind: str = "note") -> None:
 
 
 def gap_words(gap: float) -> str:
-    return shown_above(gap, 3) if math.isfinite(gap) else "unknown: no bound was proven"
+    return format_above(gap, 3) if math.isfinite(gap) else "unknown: no bound was proven"
 
 
 def show_version(wanted: bool) -> None:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from optrand.base._numerals import read_decimal, read_number, read_whole, shown_above
+from optrand.base._numerals import format_above, read_decimal, read_number, read_whole
 from optrand.base._suggestions import missing
-from optrand.base._validation import MAX_INTEGER, Floats, check_epsilon, check_labels, frozen
+from optrand.base._validation import MAX_INTEGER, Floats, check_epsilon, check_labels, freeze_array
 from optrand.cli._console import add_members, note, show
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.losses import Tabulated
@@ -205,7 +205,7 @@ def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, 
     note(f"{path} is taken as public: if it was computed from private labels, use `optrand randomize`")
     if len(weights) < len(places):
         note(f"{len(places) - len(weights)} label(s) are not in {path}: their prior is 0")
-    return frozen([float(weights.get(i, Fraction(0)) / total) for i in range(len(places))])
+    return freeze_array([float(weights.get(i, Fraction(0)) / total) for i in range(len(places))])
 
 
 def _is_number(token: str) -> bool:
@@ -363,7 +363,7 @@ def record_facts(record: ReleaseRecord) -> dict[str, object]:
 
 
 def loss_by_groups(share: float) -> tuple[float, str]:
-    return (share, f"{shown_above(share, 4)} of that of one randomizer for all groups")
+    return (share, f"{format_above(share, 4)} of that of one randomizer for all groups")
 
 
 def show_total(record: ReleaseRecord | None) -> None:

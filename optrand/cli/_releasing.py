@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from optrand.base._numerals import shown_above, shown_closely, shown_spent
+from optrand.base._numerals import format_above, format_closely, format_spent
 from optrand.cli._console import (
     WRONG_INPUT,
     add_members,
@@ -288,11 +288,11 @@ def _show_record(record: ReleaseRecord) -> None:
         "randomizer": record.randomizer,
     }
     if record.task == "regression":
-        facts["largest bias"] = (record.bias, shown_closely(record.bias, 3))
+        facts["largest bias"] = (record.bias, format_closely(record.bias, 3))
     facts["verified gap"] = (record.gap, gap_words(record.gap))
-    realised = f"{shown_spent(record.realised_epsilon, record.epsilon)} (verified, rounded up)"
+    realised = f"{format_spent(record.realised_epsilon, record.epsilon)} (verified, rounded up)"
     facts["realised epsilon"] = (record.realised_epsilon, realised)
-    lost = f"{shown_above(record.noisy_label_loss, 6)} (expected under the prior above)"
+    lost = f"{format_above(record.noisy_label_loss, 6)} (expected under the prior above)"
     if record.task == "regression":
         facts["noisy label loss"] = (record.noisy_label_loss, lost)
     else:
@@ -366,7 +366,7 @@ def estimate(
         if record.task == "regression":
             try:
                 found = mean(values, numbered, groups=groups)
-                error = shown_above(found.noise_error, 3)
+                error = format_above(found.noise_error, 3)
                 facts["mean"] = (found.value, f"{found.value:.6g} ± {error}")
                 add_members(mean_error=found.noise_error)
             except InvalidInput as error:
@@ -376,13 +376,13 @@ def estimate(
             names = [f"{y:g}" if record.task == "regression" else name_text(y) or "" for y in record.labels]
             errors = shares.noise_errors.tolist()
             counts = list(zip(names, shares.shares.tolist(), errors, strict=True))
-            facts["largest error"] = (max(errors), f"{shown_above(max(errors), 3)} of a share")
+            facts["largest error"] = (max(errors), f"{format_above(max(errors), 3)} of a share")
         except InvalidInput as error:
             facts["histogram"] = f"not estimated: {in_options(str(error))}"
     show(facts)
     if counts:
         add_members(histogram=[{"label": name, "share": share, "error": error} for name, share, error in counts])
-        rows = [(n, f"{s:.6g}", shown_above(e, 3)) for n, s, e in counts]
+        rows = [(n, f"{s:.6g}", format_above(e, 3)) for n, s, e in counts]
         print_rows(_csv([("label", "share", "standard error"), *rows]))
     elif not isinstance(facts.get("mean"), tuple):
         raise InvalidInput("nothing can be estimated from this release")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from optrand.base._numerals import read_number, read_whole, shown_above, shown_below
+from optrand.base._numerals import format_above, format_below, read_number, read_whole
 from optrand.cli._console import add_members, command_line, gap_words, note, print_line, print_rows, progress, show
 from optrand.cli._reading import (
     OUTPUT_FORMS,
@@ -132,7 +132,7 @@ def _solve_with_few_outputs(problem: Problem, placement: dict[str, float | int])
     from optrand.studies import adaptive_outputs
 
     found = adaptive_outputs(problem, **placement)  # type: ignore[arg-type]
-    lost = f"{found.n}: at most {shown_above(100 * found.excess, 3)} % above the optimum of all outputs"
+    lost = f"{found.n}: at most {format_above(100 * found.excess, 3)} % above the optimum of all outputs"
     return found.mechanism, {"placed outputs": lost}
 
 
@@ -158,7 +158,9 @@ def _knot_facts(problem: Problem, mechanism: Mechanism, added: float) -> dict[st
     # The loss is half the mean squared error, and rounding is independent of the noise.
     total = proof.upper + added
     deviation = math.sqrt(2 * total)
-    alone = f"between {shown_below(proof.lower, 10)} and {shown_above(proof.upper, 10)} for the knots, without rounding"
+    alone = (
+        f"between {format_below(proof.lower, 10)} and {format_above(proof.upper, 10)} for the knots, without rounding"
+    )
     of_mean = deviation / math.sqrt(rows)
     return {
         "labels": (problem.k, f"{problem.k}, rounded to the knots below"),
@@ -167,7 +169,7 @@ def _knot_facts(problem: Problem, mechanism: Mechanism, added: float) -> dict[st
         "noise of a mean": (of_mean, f"standard deviation {of_mean:.6g} with rounding over {rows:,} rows"),
         "knots": f"{mechanism.labels.size}: round labels to them first, unbiased (optrand.studies.ContinuousMechanism)",
         "loss by rounding": (added, f"{added:.6g}, half its variance"),
-        "total loss": (total, f"{shown_above(total, 6)}: the optimal value and the loss by rounding"),
+        "total loss": (total, f"{format_above(total, 6)}: the optimal value and the loss by rounding"),
     }
 
 
@@ -252,7 +254,7 @@ def _print_rows(table: Sweep) -> None:
 def _cell(name: str, fact: object) -> str:
     if not isinstance(fact, float):
         return str(fact)
-    return shown_above(fact, 6) if name in ("value", "gap", "variance", "squared_bias") else f"{fact:.6g}"
+    return format_above(fact, 6) if name in ("value", "gap", "variance", "squared_bias") else f"{fact:.6g}"
 
 
 def _parquet(table: Sweep) -> bytes:
@@ -316,7 +318,7 @@ def plot(
 
 def _draw_picture(mechanism: Mechanism | None, record: ReleaseRecord | None, output: Path, *, force: bool) -> None:
     from optrand.base._files import refuse_target
-    from optrand.base._numerals import shown_above
+    from optrand.base._numerals import format_above
     from optrand.plotting import groups_figure, pmf_figure, save_figure
     from optrand.plotting._saving import check_ending
 
@@ -327,7 +329,7 @@ def _draw_picture(mechanism: Mechanism | None, record: ReleaseRecord | None, out
         if mechanism is not None:
             figure = pmf_figure(mechanism if record is None else record)
             if record is not None:
-                figure.suptitle(f"{figure.get_suptitle()}, of a total of {shown_above(record.epsilon, 6)}", fontsize=8)
+                figure.suptitle(f"{figure.get_suptitle()}, of a total of {format_above(record.epsilon, 6)}", fontsize=8)
         elif record is not None:
             figure = groups_figure(record.mechanisms, total=record.epsilon)
         save_figure(figure, output)

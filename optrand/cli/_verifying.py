@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optrand.base._numerals import shown_above, shown_below, shown_closely, shown_spent
+from optrand.base._numerals import format_above, format_below, format_closely, format_spent
 from optrand.cli._console import (
     UNVERIFIED,
     add_members,
@@ -102,9 +102,9 @@ def proof_facts(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
         "outputs": f"{mechanism.n}, {in_words(mechanism.problem.outputs)}",
         "realised epsilon": (
             proof.epsilon,
-            f"{shown_spent(proof.epsilon, proof.target_epsilon)} of {proof.target_epsilon!r} (verified in integers)",
+            f"{format_spent(proof.epsilon, proof.target_epsilon)} of {proof.target_epsilon!r} (verified in integers)",
         ),
-        "largest bias": (proof.bias, shown_closely(proof.bias, 3)),
+        "largest bias": (proof.bias, format_closely(proof.bias, 3)),
         **_proven_bounds(proof),
         "value is the": found.value_name,
     }
@@ -117,7 +117,7 @@ def proof_facts(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
 
 
 def _proven_bounds(proof: Proof) -> dict[str, object]:
-    between = f"between {shown_below(proof.lower, 10)} and {shown_above(proof.upper, 10)}"
+    between = f"between {format_below(proof.lower, 10)} and {format_above(proof.upper, 10)}"
     return {
         "verified gap": (proof.gap, gap_words(proof.gap)),
         "optimal value": ([proof.lower, proof.upper], between),
@@ -129,7 +129,7 @@ def _program_facts(mechanism: ProgramMechanism) -> dict[str, object]:
     proof = mechanism.certificate
     facts: dict[str, object] = {"labels": mechanism.labels.size, "outputs": mechanism.outputs.size}
     for name, number in proof.realised:
-        facts[name] = (number, f"kept, at most {shown_above(number, 10)} (verified in integers)")
+        facts[name] = (number, f"kept, at most {format_above(number, 10)} (verified in integers)")
     return {**facts, **_proven_bounds(proof)}
 
 
@@ -180,8 +180,8 @@ def audit(
     if found.maximal_leakage is not None and found.guess is not None:
         prior_known = "under the prior" if found.prior is not None else "if all labels are as likely"
         print_rows(
-            f"maximal leakage {shown_above(found.maximal_leakage, 6)} nats, and the label is guessed with a chance "
-            f"of at most {shown_above(found.guess, 6)} {prior_known}"
+            f"maximal leakage {format_above(found.maximal_leakage, 6)} nats, and the label is guessed with a chance "
+            f"of at most {format_above(found.guess, 6)} {prior_known}"
         )
     add_members(**_members(found))
     if not found.private_up_to_rounding:
@@ -216,7 +216,7 @@ def _members(found: Audit) -> dict[str, object]:
                 "epsilon": compared.epsilon,
                 "between": [compared.optimum.lower, compared.optimum.upper],
             },
-            "gap": compared.gap if math.isfinite(compared.gap) else shown_above(compared.gap),
+            "gap": compared.gap if math.isfinite(compared.gap) else format_above(compared.gap),
         }
     return members
 

@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._arithmetic import privacy_ratio
-from optrand.base._validation import PRIOR_SUM_TOLERANCE, SMALLEST_NORMAL, Floats, check_epsilon, frozen, rectangular
+from optrand.base._validation import (
+    PRIOR_SUM_TOLERANCE,
+    SMALLEST_NORMAL,
+    Floats,
+    check_epsilon,
+    freeze_array,
+    rectangular,
+)
 from optrand.closed_forms._response import kept_labels, response_weights, rr_with_prior
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
@@ -172,7 +179,7 @@ def _check_priors(given: ArrayLike) -> Floats:
         raise InvalidInput(
             f"priors have type {array.dtype} and shape {array.shape}, expected a matrix of numbers, one prior per row"
         )
-    priors = frozen(array)
+    priors = freeze_array(array)
     # NaN and infinite entries end up in the totals, so that no pass of their own is needed to find them.
     with np.errstate(invalid="ignore", over="ignore"):
         wrong = ~(np.abs(priors.sum(axis=1) - 1) <= PRIOR_SUM_TOLERANCE)

@@ -44,7 +44,7 @@ from scipy.linalg import qr, solve_triangular
 from scipy.sparse.linalg import norm, splu
 
 from optrand.base._arithmetic import places, quotient, scale_to_integers
-from optrand.base._validation import Floats, check_classes, check_epsilon, check_prior, frozen, rectangular
+from optrand.base._validation import Floats, check_classes, check_epsilon, check_prior, freeze_array, rectangular
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._released import Released, mechanism_of
@@ -141,7 +141,7 @@ class Debiasing:
             mechanism = mechanism_of(mechanism)
         table = mechanism.table
         given = mechanism.problem.prior if prior is None else check_prior(prior, table.k)
-        weights = frozen(given / math.fsum(given))
+        weights = freeze_array(given / math.fsum(given))
         if table.n < table.k:
             outputs = "output" if table.n == 1 else "outputs"
             raise InvalidInput(f"the mechanism has {table.n} {outputs} for {table.k} labels: {ADVICE}")
@@ -159,7 +159,7 @@ class Debiasing:
         if table.k > 1:
             unit = sparse.csr_array(sparse.diags_array(1 / lengths) @ rows)
             factor = _factor_dense(unit.toarray()) if dense else _factor_sparse(unit)
-        return cls(mechanism, weights, frozen(chances), frozen(lengths), factor)
+        return cls(mechanism, weights, freeze_array(chances), freeze_array(lengths), factor)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the parts of a pickle. SciPy's factors cannot be pickled, and are computed again."""

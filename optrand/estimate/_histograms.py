@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base._suggestions import suggest_attributes
-from optrand.base._validation import Floats, check_values, frozen, suggest_parameters
+from optrand.base._validation import Floats, check_values, freeze_array, suggest_parameters
 from optrand.estimate._averages import tally
 from optrand.estimate._debiasing import Debiasing
 from optrand.mechanism._mechanism import Mechanism
@@ -95,7 +95,7 @@ class Histogram:
     @cached_property
     def shares(self) -> Floats:
         """Unbiased share of each label, shape ``(k,)``. They sum to 1, and some may be negative."""
-        return frozen(np.sum([part.size / self.size * part.shares for part in self.parts], axis=0))
+        return freeze_array(np.sum([part.size / self.size * part.shares for part in self.parts], axis=0))
 
     @property
     def projected(self) -> Floats:
@@ -164,7 +164,9 @@ def histogram(
     ([0.501, 0.5, -0.001], [0.012, 0.012, 0.011], [0.5, 0.5, 0.0])
     """
     return Histogram(
-        tuple(Part(Debiasing.of(one, prior), frozen(counts)) for one, counts in tally(released, mechanism, groups))
+        tuple(
+            Part(Debiasing.of(one, prior), freeze_array(counts)) for one, counts in tally(released, mechanism, groups)
+        )
     )
 
 

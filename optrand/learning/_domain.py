@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base._validation import Floats, as_declared, as_doubles, frozen, rectangular
+from optrand.base._validation import Floats, as_declared, as_doubles, freeze_array, rectangular
 from optrand.errors import InvalidInput
 
 Codes = NDArray[np.int64]
@@ -81,7 +81,7 @@ class Domain:
         """Labels as floats if all are numbers, else None."""
         if self.nominal or not self._all_numbers:
             return None
-        numbers = frozen(self.labels)
+        numbers = freeze_array(self.labels)
         return numbers if np.isfinite(numbers).all() and np.unique(numbers).size == numbers.size else None
 
     @property

@@ -28,7 +28,7 @@ from optrand.base._validation import (
     check_squarable,
     check_values,
     exactly,
-    frozen,
+    freeze_array,
     rectangular,
     suggest_parameters,
 )
@@ -83,7 +83,7 @@ class Grid(Value):
         array = check_values(self.values, "outputs")
         check_distinct(array, "outputs")
         check_squarable(array, "outputs")
-        object.__setattr__(self, "values", frozen(np.sort(array)))
+        object.__setattr__(self, "values", freeze_array(np.sort(array)))
 
     @property
     def low(self) -> float:
@@ -217,8 +217,8 @@ class Problem(Value):
 
     def _set(self, labels: Floats, prior: Floats) -> None:
         """Set labels and prior, which are checked, and check the rest."""
-        object.__setattr__(self, "labels", frozen(labels))
-        object.__setattr__(self, "prior", frozen(prior))
+        object.__setattr__(self, "labels", freeze_array(labels))
+        object.__setattr__(self, "prior", freeze_array(prior))
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "bias_penalty", _check_bias_penalty(self.bias_penalty))
         if not isinstance(self.loss, (Loss, Tabulated)):
@@ -358,8 +358,8 @@ class Dual(Value):
         """Freeze, and refuse NaN or two lengths."""
         object.__setattr__(self, "origin", check_real(self.origin, "origin") + 0.0)
         # Adding 0 turns -0.0 into 0.0: equal duals have one digest.
-        object.__setattr__(self, "alpha", frozen(frozen(self.alpha) + 0.0))
-        object.__setattr__(self, "beta", frozen(frozen(self.beta) + 0.0))
+        object.__setattr__(self, "alpha", freeze_array(freeze_array(self.alpha) + 0.0))
+        object.__setattr__(self, "beta", freeze_array(freeze_array(self.beta) + 0.0))
         if self.alpha.ndim != 1 or self.alpha.shape != self.beta.shape:
             raise InvalidInput("a dual needs two vectors of one length, one entry per label")
         if not (np.isfinite(self.alpha).all() and np.isfinite(self.beta).all()):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand import losses
-from optrand.base._validation import Floats, Record, check_epsilon, check_prior, check_values, frozen
+from optrand.base._validation import Floats, Record, check_epsilon, check_prior, check_values, freeze_array
 from optrand.errors import InvalidInput
 from optrand.losses import Loss, Tabulated
 from optrand.model._problem import Dual, Problem
@@ -54,9 +54,11 @@ class Arcs(Record):
         """Freeze the arrays and check that they fit together."""
         object.__setattr__(self, "first", _indices(self.first))
         object.__setattr__(self, "last", _indices(self.last))
-        object.__setattr__(self, "outputs", frozen(self.outputs))
-        object.__setattr__(self, "masses", frozen(self.masses))
-        object.__setattr__(self, "rests", frozen(self.rests if np.size(self.rests) else np.zeros(self.outputs.shape)))
+        object.__setattr__(self, "outputs", freeze_array(self.outputs))
+        object.__setattr__(self, "masses", freeze_array(self.masses))
+        object.__setattr__(
+            self, "rests", freeze_array(self.rests if np.size(self.rests) else np.zeros(self.outputs.shape))
+        )
         shapes = {array.shape for array in (self.first, self.last, self.outputs, self.masses, self.rests)}
         if len(shapes) != 1 or self.first.ndim != 1:
             raise InvalidInput(f"arcs need vectors of one length, not of shapes {sorted(shapes)}")
@@ -132,13 +134,13 @@ class Randomizer(Record):
     def __post_init__(self) -> None:
         """Freeze the arrays and check that they fit together."""
         for name in ("labels", "outputs"):
-            numbers = frozen(check_values(getattr(self, name), name))
+            numbers = freeze_array(check_values(getattr(self, name), name))
             if not (numbers[1:] > numbers[:-1]).all():
                 raise InvalidInput(f"{name} of a randomizer must strictly increase")
             object.__setattr__(self, name, numbers)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         if not isinstance(self.columns, Arcs):
-            object.__setattr__(self, "columns", frozen(self.columns))
+            object.__setattr__(self, "columns", freeze_array(self.columns))
         shape = (self.columns.k, self.n) if isinstance(self.columns, Arcs) else self.columns.shape
         if shape != (self.k, self.n):
             raise InvalidInput(f"matrix has shape {shape}, expected {(self.k, self.n)}: one row per label")
@@ -158,7 +160,7 @@ class Randomizer(Record):
     def matrix(self) -> Floats:
         """Table of probabilities, shape ``(k, n)``, read-only."""
         if isinstance(self.columns, Arcs):
-            return frozen(self.columns.table(math.exp(self.epsilon))[1])
+            return freeze_array(self.columns.table(math.exp(self.epsilon))[1])
         return self.columns
 
     def blocks(self) -> Iterator[tuple[Floats, Floats]]:
@@ -422,8 +424,8 @@ class Moments:
 
     def __post_init__(self) -> None:
         """Freeze."""
-        object.__setattr__(self, "biases", frozen(self.biases))
-        object.__setattr__(self, "variances", frozen(self.variances))
+        object.__setattr__(self, "biases", freeze_array(self.biases))
+        object.__setattr__(self, "variances", freeze_array(self.variances))
 
     @property
     def bias(self) -> float:

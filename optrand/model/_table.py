@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._arithmetic import Integers, exact_integers, places, scale_to_integers
-from optrand.base._validation import Floats, Record, check_values, expect, frozen
+from optrand.base._validation import Floats, Record, check_values, expect, freeze_array
 from optrand.errors import InvalidInput
 from optrand.model._randomizer import Indices
 
@@ -198,7 +198,7 @@ class Table(Record):
     def __post_init__(self) -> None:
         """Check the parts against each other."""
         for name in ("labels", "outputs"):
-            numbers = frozen(check_values(getattr(self, name), name))
+            numbers = freeze_array(check_values(getattr(self, name), name))
             if not (np.diff(numbers) > 0).all():
                 raise InvalidInput(f"{name} of a table must strictly increase")
             object.__setattr__(self, name, numbers)

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from optrand import losses
-from optrand.base._numerals import shown_above
+from optrand.base._numerals import format_above
 from optrand.base._validation import Floats, suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
@@ -303,7 +303,7 @@ def joint_figure(subject: Mechanism | Released, *, ax: Place = None) -> FigureBa
         style.set_legend(figure, [heat.lines[1]])
         size = f"{write_count(table.k, 'label')}, {write_count(table.n, 'output')}"
         # The error of the exact table, whatever the loss of the problem.
-        error = shown_above(tables.mechanism_in(subject).table.mean_squared_error(problem.prior), 6)
+        error = format_above(tables.mechanism_in(subject).table.mean_squared_error(problem.prior), 6)
         style.set_title(figure, f"ε = {problem.epsilon:g}, {size}: mean squared error {error}")
     return figure
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand import losses
 from optrand.base._arithmetic import privacy_ratio
-from optrand.base._numerals import shown_above
+from optrand.base._numerals import format_above
 from optrand.base._validation import Floats, check_integer, check_prior, check_real, expect, suggest_parameters
 from optrand.closed_forms._response import kept_labels
 from optrand.errors import InvalidInput
@@ -177,7 +177,7 @@ def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = 
             axes.set_ylim(bottom=0)
         parts = [style.write_count(len(mechanisms), "group"), style.write_count(len(distinct), "mechanism")]
         parts[-1] += f", {len(rows)} of them shown" if len(rows) < len(distinct) else ""
-        parts += [] if total is None else [f"total ε = {shown_above(total, 6)}"]
+        parts += [] if total is None else [f"total ε = {format_above(total, 6)}"]
         style.set_title(figure, ", ".join(parts))
     return figure
 

@@ -22,7 +22,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from matplotlib.transforms import Bbox, BboxTransformTo, TransformedBbox
 from numpy.typing import NDArray
 
-from optrand.base._numerals import shown_above, shown_below
+from optrand.base._numerals import format_above, format_below
 from optrand.base._validation import Floats, check_epsilon, expect
 from optrand.errors import InvalidInput
 
@@ -362,11 +362,11 @@ def number_texts(numbers: Floats, apart: float = 0.0) -> list[str]:
 
 
 def below(number: float, digits: int) -> str:
-    return _pad(shown_below(number, digits), digits)
+    return _pad(format_below(number, digits), digits)
 
 
 def above(number: float, digits: int) -> str:
-    return _pad(shown_above(number, digits), digits)
+    return _pad(format_above(number, digits), digits)
 
 
 def _pad(numeral: str, digits: int) -> str:

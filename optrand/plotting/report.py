@@ -13,7 +13,7 @@ from matplotlib.figure import FigureBase
 
 from optrand import losses
 from optrand.base._arithmetic import float_above
-from optrand.base._numerals import shown_above, shown_below, shown_spent
+from optrand.base._numerals import format_above, format_below, format_spent
 from optrand.certificates._certificate import Certificate, certify
 from optrand.errors import missing_extra
 from optrand.mechanism._mechanism import Mechanism
@@ -80,7 +80,7 @@ def report_page(
     labels = write_count(mechanism.labels.size, "label")
     title = f"A mechanism for {labels} at ε = {mechanism.epsilon:g}"
     if parts is not None:
-        title = f"A release of {labels} at a total of ε = {shown_above(parts.total, 6)}"
+        title = f"A release of {labels} at a total of ε = {format_above(parts.total, 6)}"
     return _render(
         title,
         mechanism=_describe(mechanism, certificate, classes=class_names(record)),
@@ -115,13 +115,13 @@ def group_report_page(
     (1, 3)
     """
     distinct = [_describe(one, certify(one), names) for one, names in find_distinct(mechanisms)]
-    title = f"A release by {write_count(len(mechanisms), 'group')} at a total of ε = {shown_above(parts.total, 6)}"
+    title = f"A release by {write_count(len(mechanisms), 'group')} at a total of ε = {format_above(parts.total, 6)}"
     budget = [
         ("Total ε", f"{parts.total!r} nats: priors {parts.prior!r}, labels {parts.labels!r}"),
         ("Mechanisms", f"{len(distinct)} for {write_count(len(mechanisms), 'group')}, and each row is in one group"),
     ]
     if relative_loss is not None:
-        budget.append(("Objective", f"{shown_above(relative_loss, 4)} of that of one randomizer for all rows"))
+        budget.append(("Objective", f"{format_above(relative_loss, 4)} of that of one randomizer for all rows"))
     groups = _picture(groups_figure(mechanisms, total=parts.total))
     return _render(title, mechanism=None, mechanisms=distinct, budget=budget, groups=groups)
 
@@ -170,7 +170,9 @@ def certificate_facts(mechanism: Mechanism, proof: Certificate) -> Facts:
     """Return the facts of the problem, and of the certificate of the answer."""
     problem = mechanism.problem
     proven = math.isfinite(proof.gap)
-    optimum = f"between {shown_below(proof.lower)} and {shown_above(proof.upper)}" if proven else "no range was proven"
+    optimum = (
+        f"between {format_below(proof.lower)} and {format_above(proof.upper)}" if proven else "no range was proven"
+    )
     drawn = extract_table(mechanism).n
     merged = f" ({drawn:,} in the pictures, which join neighbouring floats)" if drawn < mechanism.n else ""
     found = [
@@ -204,8 +206,8 @@ def _objective(problem: Problem) -> str:
 
 def budget_facts(mechanism: Mechanism, parts: BudgetSplit | None = None) -> Facts:
     """Return the budget, stated and verified: of the mechanism, and of the whole release if its parts are known."""
-    ratio = shown_above(mechanism.realised_ratio, 20)
-    spent = shown_spent(mechanism.realised_epsilon, mechanism.epsilon)
+    ratio = format_above(mechanism.realised_ratio, 20)
+    spent = format_spent(mechanism.realised_epsilon, mechanism.epsilon)
     found = [
         ("ε requested", f"{mechanism.epsilon!r} nats"),
         ("ε realised", f"{spent} nats, rounded up, verified in integers"),

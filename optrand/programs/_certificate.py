@@ -25,7 +25,7 @@ import numpy as np
 from flint import fmpq
 
 from optrand.base._arithmetic import float_above, float_below
-from optrand.base._numerals import shown_above
+from optrand.base._numerals import format_above
 from optrand.base._suggestions import suggest_attributes
 from optrand.base._validation import Floats
 from optrand.certificates._certificate import Proof
@@ -76,7 +76,7 @@ class ProgramCertificate(Proof):
         )
 
     def _facts(self) -> list[str]:
-        return [f"{name} {shown_above(number, 8)}" for name, number in self.realised]
+        return [f"{name} {format_above(number, 8)}" for name, number in self.realised]
 
 
 def bound(program: Model, multipliers: Floats, *, without_cost: bool = False) -> Fraction:
@@ -207,7 +207,7 @@ class Answer:
         point = [rational(x) for x in self.point.tolist()]
         violation = float_above(largest_violation(program, point))
         # A point in floats that is closer than this counts as feasible.
-        finding = f"a row is violated by {shown_above(violation, 3)} of its largest coefficient"
+        finding = f"a row is violated by {format_above(violation, 3)} of its largest coefficient"
         findings = (finding,) if violation > 1e-9 else ()
         value = exact_cost(program.cost, point)
         return ProgramCertificate.of(program, value, limit, violation=violation, findings=findings)

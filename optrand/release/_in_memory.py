@@ -168,7 +168,7 @@ def randomize(
         _check_options(given, chosen)
     questions = []
     for name in chosen:
-        # A dict has the option of each of several columns; one that it leaves out has the default.
+        # A dict has the option of each of several columns, or leaves it at its default.
         options = {
             option: value[name] if several and isinstance(value, Mapping) else value
             for option, value in given.items()

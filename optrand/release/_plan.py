@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from optrand import losses
 from optrand.base._arithmetic import float_above
-from optrand.base._validation import Floats, frozen
+from optrand.base._validation import Floats, freeze_array
 from optrand.certificates._certificate import Certificate, certify
 from optrand.closed_forms import debiased_rr, gap_response, rr, rr_top_k
 from optrand.errors import InvalidInput
@@ -263,7 +263,7 @@ class Conditioning:
         if not self.possible or self.mechanism.labels.size > LIMITS.labels:
             return None
         squares = [self._debiasing.chances @ values**2 for *_, values in self._debiasing.indicators()]
-        return frozen(np.sqrt(np.maximum(np.concatenate(squares) - self._debiasing.prior, 0.0)))
+        return freeze_array(np.sqrt(np.maximum(np.concatenate(squares) - self._debiasing.prior, 0.0)))
 
     @cached_property
     def response_errors(self) -> Floats:
@@ -274,7 +274,7 @@ class Conditioning:
         stay = 1 / (1 + rest * shrink)
         other = stay * shrink
         apart = math.expm1(self.mechanism.epsilon) * other
-        return frozen(np.sqrt(prior * stay * (other * rest) + (1 - prior) * other * (1 - other)) / apart)
+        return freeze_array(np.sqrt(prior * stay * (other * rest) + (1 - prior) * other * (1 - other)) / apart)
 
     @property
     def multiple(self) -> float:

@@ -28,7 +28,7 @@ from optrand.base._validation import (
     check_labels,
     check_prior,
     check_real,
-    frozen,
+    freeze_array,
     rectangular,
     suggest_parameters,
 )
@@ -177,7 +177,7 @@ class Question:
                 raise InvalidInput("labels are names, and task='regression' is for numbers: leave it out")
             numbers = check_labels(given)
             order = np.argsort(numbers)
-            self._set("labels", frozen(numbers[order]))
+            self._set("labels", freeze_array(numbers[order]))
         if self.nulls == "class" and not self.nominal:
             raise InvalidInput(
                 "missing labels can be a class only if labels are names, and these are numbers: add "
@@ -256,7 +256,7 @@ class Question:
             self._set("prior", split_at(self.epsilon, self.prior).prior)  # type: ignore[arg-type]
         elif self.prior is not None:
             shares = check_prior(_as_array(self.prior, "prior"), self.k)
-            self._set("prior", frozen(shares if order is None else shares[order]))
+            self._set("prior", freeze_array(shares if order is None else shares[order]))
         # The largest part for the labels at any number of rows.
         most = split_at(self.epsilon, self.prior).labels if isinstance(self.prior, float) else self.epsilon
         self.problem(most)
@@ -289,7 +289,7 @@ class Question:
     @cached_property
     def values(self) -> Floats:
         """Declared labels as numbers, increasing, ``(k,)``: names by their indices."""
-        return frozen(np.arange(len(self.labels), dtype=np.float64) if self.nominal else self.labels)
+        return freeze_array(np.arange(len(self.labels), dtype=np.float64) if self.nominal else self.labels)
 
     @property
     def k(self) -> int:

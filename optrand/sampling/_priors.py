@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._arithmetic import decimal_above, decimal_below, decimal_value
-from optrand.base._validation import SMALLEST_NORMAL, Floats, check_epsilon, frozen, rectangular
+from optrand.base._validation import SMALLEST_NORMAL, Floats, check_epsilon, freeze_array, rectangular
 from optrand.errors import InvalidInput
 from optrand.sampling._discrete_noise import discrete_laplace
 from optrand.sampling._entropy import EntropySource
@@ -134,11 +134,11 @@ class EstimatedPrior:
         """Normalised counts, shape ``(k,)``."""
         total = sum(self.counts)
         if total == 0:
-            return frozen(np.full(len(self.counts), 1 / len(self.counts)))
+            return freeze_array(np.full(len(self.counts), 1 / len(self.counts)))
         # Division of Python integers is correctly rounded at any size. A share too small for a normal float is no
         # prior.
         shares = (count / total for count in self.counts)
-        return frozen(np.array([share if share >= SMALLEST_NORMAL else 0.0 for share in shares]))
+        return freeze_array(np.array([share if share >= SMALLEST_NORMAL else 0.0 for share in shares]))
 
 
 def private_prior(counts: ArrayLike, epsilon: float, *, source: EntropySource | None = None) -> EstimatedPrior:
@@ -202,7 +202,7 @@ def smoothed_prior(estimate: EstimatedPrior, rows: int) -> Floats:
             # One additional count, spread over all bins, keeps every bin possible.
             masses = (posterior.sum(axis=0) + 1 / low.size) / (k + 1)
     expected = (posterior * means).sum(axis=1)
-    return frozen((1 - FLOOR) * (expected / expected.sum()) + FLOOR / k)
+    return freeze_array((1 - FLOOR) * (expected / expected.sum()) + FLOOR / k)
 
 
 def noise_variance(epsilon: float) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base._validation import MAX_INTEGER, Floats, check_labels, frozen, suggest_parameters
+from optrand.base._validation import MAX_INTEGER, Floats, check_labels, freeze_array, suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.sampling._draw import check_numbers, settle, split_blocks
 from optrand.sampling._entropy import EntropySource, SystemEntropy, check_width, check_words
@@ -56,7 +56,7 @@ class KnotCells:
 
 def check_knots(given: ArrayLike) -> Floats:
     """Return at least two knots, strictly increasing."""
-    knots = frozen(check_labels(given))
+    knots = freeze_array(check_labels(given))
     if knots.size < 2:
         raise InvalidInput("there is one knot, expected at least two: nothing lies between the ends of one")
     if (np.diff(knots) <= 0).any():

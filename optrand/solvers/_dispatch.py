@@ -14,7 +14,7 @@ from typing import cast, overload
 import numpy as np
 
 from optrand import losses
-from optrand.base._numerals import shown_above
+from optrand.base._numerals import format_above
 from optrand.base._validation import suggest_parameters
 from optrand.certificates._certificate import PROVEN, Certificate
 from optrand.closed_forms._narrowest import design_two_ends
@@ -193,7 +193,7 @@ def check_useful(mechanism: Mechanism, proof: Certificate) -> None:
     rounding = 1e-24 * float(np.ptp(mechanism.labels)) ** 2
     useful = proof.gap <= USEFUL_GAP or proof.upper - proof.lower <= rounding
     if proof.findings or not useful:
-        reason = "; ".join(proof.findings) or f"the verified gap is {shown_above(proof.gap, 3)}"
+        reason = "; ".join(proof.findings) or f"the verified gap is {format_above(proof.gap, 3)}"
         raise NotCertified(
             f"the solver's answer could not be certified ({reason}): the best mechanism is attached as .mechanism"
             + _advise(mechanism.problem),

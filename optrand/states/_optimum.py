@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._arithmetic import float_above
-from optrand.base._numerals import shown_above, shown_below
+from optrand.base._numerals import format_above, format_below
 from optrand.base._validation import (
     Floats,
     check_classes,
@@ -232,8 +232,8 @@ class BestRandomizer:
 
     def __str__(self) -> str:
         return (
-            f"expected utility at least {shown_below(self.lower, 8)} (of any at most {shown_above(self.upper, 8)}), "
-            f"epsilon {shown_above(self.epsilon, 6)}, capacity {shown_above(self.capacity, 6)} bits"
+            f"expected utility at least {format_below(self.lower, 8)} (of any at most {format_above(self.upper, 8)}), "
+            f"epsilon {format_above(self.epsilon, 6)}, capacity {format_above(self.capacity, 6)} bits"
         )
 
 
@@ -307,7 +307,7 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
             mechanism = _lower_epsilon(problem, limit)
             bits = _bound_bits(mechanism, limit)
     if bits > limit:
-        raise NotCertified(f"the capacity is {shown_above(bits, 8)} bits, above the {limit!r} that are allowed")
+        raise NotCertified(f"the capacity is {format_above(bits, 8)} bits, above the {limit!r} that are allowed")
     lower = _read_utilities(Mechanism(problem, mechanism.table).certificate)[0]
     return BestRandomizer(mechanism, kinds, columns, lower, upper, bits)
 

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from optrand import losses
 from optrand.base._arithmetic import decimal_value, privacy_ratio
-from optrand.base._numerals import shown_above
+from optrand.base._numerals import format_above
 from optrand.base._validation import Floats, check_integer, check_real, expect, rectangular, suggest_parameters
 from optrand.certificates._certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, NotCertified
@@ -173,7 +173,7 @@ class _Search:
         proof = mechanism.certificate
         if not _excess(proof.lower, proof.upper) <= tolerance:
             raise NotCertified(
-                f"the optimum itself is proven only to {shown_above(proof.gap, 3)}, which is above the tolerance of "
+                f"the optimum itself is proven only to {format_above(proof.gap, 3)}, which is above the tolerance of "
                 f"{tolerance:g}",
                 certificate=proof,
                 mechanism=mechanism,

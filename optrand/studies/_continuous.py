@@ -22,7 +22,7 @@ from optrand.base._validation import (
     check_squarable,
     check_values,
     expect,
-    frozen,
+    freeze_array,
     rectangular,
     suggest_parameters,
 )
@@ -109,8 +109,8 @@ class ContinuousPrior:
                 f"{outside} of {given.size} value(s) lie outside the interval from {ends[0]:g} to {ends[1]:g}: "
                 "clip them or widen it"
             )
-        object.__setattr__(self, "values", frozen(points))
-        object.__setattr__(self, "weights", frozen(sums / math.fsum(sums)))
+        object.__setattr__(self, "values", freeze_array(points))
+        object.__setattr__(self, "weights", freeze_array(sums / math.fsum(sums)))
         object.__setattr__(self, "low", ends[0])
         object.__setattr__(self, "high", ends[1])
 

@@ -50,7 +50,7 @@ from operator import itemgetter
 import numpy as np
 
 from optrand.base._arithmetic import privacy_ratio
-from optrand.base._validation import Floats, frozen
+from optrand.base._validation import Floats, freeze_array
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import round_randomizer
@@ -140,7 +140,7 @@ class Paths:
             arcs.append(held[bisect_right(held, phase, key=itemgetter(0)) - 1][1])
             node = int(self.flow.last[arcs[-1]]) + 1
         first, last = self.flow.first[arcs], self.flow.last[arcs]
-        outputs = frozen(self.outputs[self.flow.at[arcs]])
+        outputs = freeze_array(self.outputs[self.flow.at[arcs]])
         return Path(np.array(arcs), first, last, outputs, self.masses[number % count], self.ratio)
 
     def __iter__(self) -> Iterator[Path]:

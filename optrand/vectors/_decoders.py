@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import null_space
 
 from optrand.base import _validation
-from optrand.base._validation import Floats, frozen, rectangular
+from optrand.base._validation import Floats, freeze_array, rectangular
 from optrand.errors import Infeasible, InvalidInput
 
 
@@ -29,7 +29,7 @@ class Decoder:
     value: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "vectors", frozen(self.vectors))
+        object.__setattr__(self, "vectors", freeze_array(self.vectors))
 
 
 def best_decoder(matrix: ArrayLike, prior: ArrayLike) -> Decoder:

@@ -29,7 +29,7 @@ from optrand.base._arithmetic import (
     places,
     scale_to_integers,
 )
-from optrand.base._validation import Floats, Record, frozen, rectangular
+from optrand.base._validation import Floats, Record, freeze_array, rectangular
 from optrand.certificates._certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model._randomizer import Moments
@@ -124,7 +124,7 @@ class UnbiasedVectors(Record):
         if type(self.ratio) is not Fraction or self.ratio <= 1:
             raise InvalidInput(f"ratio is {self.ratio!r}, expected a fractions.Fraction above 1")
         check_ratio(self.ratio, self.epsilon)
-        object.__setattr__(self, "prior", frozen(self.prior))
+        object.__setattr__(self, "prior", freeze_array(self.prior))
         object.__setattr__(self, "masses", exact_integers(self.masses, "masses"))
         counts = exact_integers(self.counts, "counts").astype(np.int64)
         counts.flags.writeable = False
@@ -168,7 +168,7 @@ class UnbiasedVectors(Record):
     @cached_property
     def losses(self) -> Floats:
         """Half the expected squared distance for each class, shape ``(K,)``."""
-        return frozen(np.array([float((square - 1) / 2) for square in self._squares])[self.groups.of])
+        return freeze_array(np.array([float((square - 1) / 2) for square in self._squares])[self.groups.of])
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -317,12 +317,12 @@ class UnbiasedVectors(Record):
     @cached_property
     def matrix(self) -> Floats:
         """Probabilities, shape ``(K, n)``."""
-        return frozen(self.weights / self.weights[0].sum())
+        return freeze_array(self.weights / self.weights[0].sum())
 
     @cached_property
     def vectors(self) -> Floats:
         """Vector of each subset, shape ``(n, K)``: floats nearest to rationals that have no bias."""
-        return frozen(self._decode(self.sets, np.repeat(np.arange(self.masses.size), self._multiplicities)))
+        return freeze_array(self._decode(self.sets, np.repeat(np.arange(self.masses.size), self._multiplicities)))
 
     @cached_property
     def _multiplicities(self) -> list[int]:
