@@ -96,7 +96,7 @@ def proof_facts(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
     """Return the proven facts of a mechanism, to be printed."""
     from optrand.model._problem import in_words
 
-    found = mechanism.summary()
+    found, classes = mechanism.summary(), mechanism.problem.loss.name == "zero_one"
     facts: dict[str, object] = {
         "labels": mechanism.labels.size,
         "outputs": f"{mechanism.n}, {in_words(mechanism.problem.outputs)}",
@@ -104,7 +104,7 @@ def proof_facts(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
             proof.epsilon,
             f"{format_spent(proof.epsilon, proof.target_epsilon)} of {proof.target_epsilon!r} (verified in integers)",
         ),
-        "largest bias": (proof.bias, format_closely(proof.bias, 3)),
+        **({} if classes else {"largest bias": (proof.bias, format_closely(proof.bias, 3))}),
         **_proven_bounds(proof),
         "value is the": found.value_name,
     }
