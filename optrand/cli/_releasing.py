@@ -126,8 +126,8 @@ def randomize(
         option(
             "--randomizer",
             "NAME",
-            "Default: the optimal randomizer, unless the prior is public mixed slightly so that histograms can be "
-            "estimated, or rr for names. Others that use a prior: optimal (never mixed), rr-with-prior, rr-top-k[:K], "
+            "Default: rr for names, otherwise the optimal randomizer (mixed slightly, unless the prior is public, so that "
+            "histograms can be estimated). Others that use a prior: optimal (never mixed), rr-with-prior, rr-top-k[:K], "
             "rr-on-bins, gap-response. Without a prior: rr, debiased-rr, minimax. Or FILE.json, a mechanism saved for "
             "these labels.",
         ),
