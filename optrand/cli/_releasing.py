@@ -126,10 +126,10 @@ def randomize(
         option(
             "--randomizer",
             "NAME",
-            "Default: rr for names, otherwise the optimal randomizer (mixed slightly, unless the prior is public, so that "
-            "histograms can be estimated). Others that use a prior: optimal (never mixed), rr-with-prior, rr-top-k[:K], "
-            "rr-on-bins, gap-response. Without a prior: rr, debiased-rr, minimax. Or FILE.json, a mechanism saved for "
-            "these labels.",
+            "Default: rr for names, otherwise the optimal randomizer (mixed slightly, unless the prior is public, so "
+            "that histograms can be estimated). Others that use a prior: optimal (never mixed), rr-with-prior, "
+            "rr-top-k[:K], rr-on-bins, gap-response. Without a prior: rr, debiased-rr, minimax. Or FILE.json, a "
+            "mechanism saved for these labels.",
         ),
     ] = None,
     prior: Annotated[
