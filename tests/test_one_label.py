@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import optrand
 from optrand import losses, regression
-from optrand.closed_forms._one_label import design_one_label
+from optrand.closed_forms._two_outputs import design_one_label
 
 GRID = [-1.0, -0.4, 0.3, 0.9, 2.0]
 

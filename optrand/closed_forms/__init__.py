@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from optrand.base._suggestions import public_names
 from optrand.closed_forms._batch import RRWithPriorBatch, rr_with_prior_batch
-from optrand.closed_forms._narrowest import two_ends
 from optrand.closed_forms._response import rr, rr_top_k, rr_with_prior
+from optrand.closed_forms._two_outputs import two_ends
 from optrand.closed_forms._unbiased import debiased_rr, gap_response, gap_response_is_optimal
 
 __all__ = [

@@ -17,9 +17,8 @@ from optrand import losses
 from optrand.base._numerals import format_above
 from optrand.base._validation import suggest_parameters
 from optrand.certificates._certificate import PROVEN, Certificate
-from optrand.closed_forms._narrowest import design_two_ends
-from optrand.closed_forms._one_label import design_one_label
 from optrand.closed_forms._response import design_rr_with_prior, kept_labels, respond_exactly
+from optrand.closed_forms._two_outputs import design_one_label, design_two_ends
 from optrand.closed_forms._unbiased import condition_holds, design_debiased_rr, design_gap_response
 from optrand.errors import Infeasible, InvalidInput, NotCertified, SolverFailed
 from optrand.mechanism._mechanism import Mechanism
@@ -446,7 +445,7 @@ def one_output_within(problem: Problem) -> Solution | None:
 
 def one_label_within(problem: Problem) -> Solution | None:
     """Return the best mixture of outputs on a grid for a single label."""
-    return design_one_label(problem)
+    return design_one_label(problem) if problem.k == 1 and isinstance(problem.outputs, Grid) else None
 
 
 # The first four need no gap: their answers are optimal by a theorem, or by a condition that is decided exactly.
