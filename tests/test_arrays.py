@@ -85,11 +85,10 @@ def kind(given: Any) -> type:
 
 
 def flat(labels: Any) -> list[Any]:
-    return (
-        list(np.asarray(labels).ravel())
-        if isinstance(labels, np.ndarray)
-        else list(labels.to_list() if hasattr(labels, "to_list") else labels)
-    )
+    if isinstance(labels, np.ndarray):
+        return list(labels.ravel())
+    # Columns of polars have to_list alone.
+    return list(next((getattr(labels, name)() for name in ("tolist", "to_list") if hasattr(labels, name)), labels))
 
 
 @pytest.fixture
