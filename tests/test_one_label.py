@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import optrand
 from optrand import losses, regression
-from optrand.closed_forms._two_outputs import design_one_label
+from optrand.solvers._dispatch import one_label_within
 
 GRID = [-1.0, -0.4, 0.3, 0.9, 2.0]
 
@@ -63,5 +63,5 @@ def test_a_single_label_far_from_zero_is_answered():
 
 
 def test_other_problems_are_left_to_others():
-    assert design_one_label(optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)) is None
-    assert design_one_label(regression([0.0], [1.0], 1.0)) is None
+    assert one_label_within(optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)) is None
+    assert one_label_within(regression([0.0], [1.0], 1.0)) is None
