@@ -28,7 +28,7 @@ def windows(k: int) -> Randomizer:
 
 
 def written_out(table: Randomizer) -> Randomizer:
-    """The same randomizer with its table in place of its arcs."""
+    """Return the randomizer with its table in place of its arcs."""
     return Randomizer(table.labels, table.outputs, table.matrix, table.epsilon)
 
 

@@ -48,7 +48,7 @@ def priors(draw, k):
 
 @st.composite
 def problems(draw, kinds=KINDS, budgets=epsilons, max_size=5, places=("line", "interval", "grid")):
-    """Any problem that can be stated: every loss, outputs on the line, an interval or a grid, every care for bias."""
+    """Any problem that can be stated: every loss, outputs on the line, an interval or a grid, every bias penalty."""
     kind = draw(st.sampled_from(kinds))
     labels = draw(label_sets(1, max_size))
     prior = draw(priors(labels.size))

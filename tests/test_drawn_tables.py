@@ -197,7 +197,7 @@ def originals(rng: np.random.Generator) -> list[str]:
 
 
 def with_rows(content: dict[str, Any]) -> dict[str, Any]:
-    """The same content with rows of weights in place of columns, to be crafted on."""
+    """Return the content with rows of weights in place of columns, to be crafted on."""
     return {name: field for name, field in content.items() if name != "columns"} | {"weights": rows_of(content)}
 
 

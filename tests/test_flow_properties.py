@@ -41,10 +41,10 @@ SAME = 1e-9
 """How far, relatively, two proven answers to one question may differ."""
 
 LINEAR = 1e-8
-"""The same if one of them comes from a linear program, whose own tolerances are absolute."""
+"""Tolerance if one of them comes from a linear program, whose own tolerances are absolute."""
 
 WITNESS = 1e-6
-"""The same if one of them comes from an interior-point method in another form."""
+"""Tolerance if one of them comes from an interior-point method in another form."""
 
 Make = Callable[[int], Problem]
 Given = tuple[np.random.Generator, np.ndarray, np.ndarray, float]
@@ -190,7 +190,7 @@ PENALTIES = (0.0, 0.03, 0.3, 1.0, 3.0, 30.0, 1000.0, math.inf)
 @pytest.mark.parametrize("outputs", ["line", "interval"])
 @seeds
 def test_the_frontier_of_bias_and_variance(outputs: str, seed: int) -> None:
-    r"""Of randomizers of noisy label loss ``V`` and squared bias ``B`` the least ``V + penalty * B / 2`` is sought.
+    r"""Find the randomizer of least ``V + penalty * B / 2``, for noisy label loss ``V`` and squared bias ``B``.
 
     A minimum of functions that are affine in the penalty is concave and does not fall. The larger the penalty, the less
     the bias and the more the rest. Both ends have solvers of their own.
@@ -307,7 +307,7 @@ def test_columns_in_use_are_at_right_angles_to_shifts_and_stretches(make: Make, 
 
 @seeds
 def test_merging_the_outputs_of_a_signature_never_hurts(seed: int) -> None:
-    r"""Of a grid's optimum: columns of one signature, as [B23] calls it, are merged at the mean of their outputs.
+    r"""Merge columns of a grid's optimum of one signature, as [B23] calls it, at the mean of their outputs.
 
     Rows and means stay, and so does privacy. By Jensen's inequality the loss falls, strictly if outputs differed.
     The result may lie off the grid, and is no better than the optimum on the line.

@@ -232,8 +232,8 @@ def test_solve_uses_it_and_keeps_idle_labels_private_and_unbiased():
 def test_an_interval_that_holds_its_outputs_is_answered_as_the_line_is():
     labels, prior, epsilon = [0, 1, 2, 5], [0.1, 0.4, 0.3, 0.2], 0.5
     outputs = gap_response(labels, prior, epsilon).outputs
-    for room, solver in ((0.0, ClosedForm), (1.0, ClosedForm), (-1e-3, ReducedDual)):
-        box = Interval(outputs[0] - room, outputs[-1] + room)
+    for margin, solver in ((0.0, ClosedForm), (1.0, ClosedForm), (-1e-3, ReducedDual)):
+        box = Interval(outputs[0] - margin, outputs[-1] + margin)
         problem = unbiased_regression(labels, prior, epsilon, outputs=box)
         assert isinstance(choose(problem), solver)
         assert certify(solve(problem)).gap <= (CLOSED if solver is ClosedForm else 1e-9)

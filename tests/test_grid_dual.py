@@ -27,8 +27,8 @@ def posed(k: int, n: int, epsilon: float, penalty: float = math.inf, *, even: bo
     rng = np.random.default_rng([k, n])
     labels = np.cumsum(rng.random(k) + 0.05)
     low, high = unbiased_range(labels, epsilon) if math.isinf(penalty) else (labels[0], labels[-1])
-    room = 0.05 * (high - low)
-    values = np.linspace(low - room, high + room, n)
+    margin = 0.05 * (high - low)
+    values = np.linspace(low - margin, high + margin, n)
     if not even:
         values[1:-1] = np.sort(rng.uniform(low, high, n - 2))
     return regression(labels, rng.dirichlet(np.ones(k)), epsilon, bias_penalty=penalty, outputs=values)

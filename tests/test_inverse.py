@@ -48,7 +48,7 @@ CASES = {
     "interval": (unbiased_regression(LABELS, PRIOR, 1.0, outputs=Interval(-2, 4)), 0.8),
     "grid": (unbiased_regression(LABELS, PRIOR, 1.0, outputs=np.linspace(-2, 4, 13)), 0.8),
     "penalty": (regression(LABELS, PRIOR, 1.0, bias_penalty=2.0), 0.3),
-    "no care for bias": (regression(LABELS, PRIOR, 1.0), 0.2),
+    "no bias penalty": (regression(LABELS, PRIOR, 1.0), 0.2),
     "absolute": (regression(LABELS, PRIOR, 1.0, loss=losses.absolute), 0.3),
     # Without privacy, output = label, it is the mean of y - y log y: 0.375.
     "poisson": (regression([1, 2, 4], PRIOR, 1.0, loss=losses.poisson_log), 0.5),

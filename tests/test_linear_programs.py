@@ -662,7 +662,7 @@ def test_an_epsilon_of_zero_makes_two_rows_equal(seed, tmp_path):
 @pytest.mark.parametrize("constraints", [[], [Unbiased()]])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_tiny_delta_is_proven_like_any_other(seed, constraints, delta, tmp_path):
-    """Excesses below the tolerance of the backend have room of their own size, and a strictly feasible point."""
+    """Excesses below the tolerance of the backend have slack of their own size, and a strictly feasible point."""
     k, rng = 4, np.random.default_rng(seed)
     parts = range(k), rng.dirichlet(np.ones(k)), np.linspace(-2.5, k + 1.5, 6)
     mechanism, pure = (

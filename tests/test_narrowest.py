@@ -33,10 +33,10 @@ def drawn(seed):
     return labels, rng.dirichlet(np.full(k, (0.1, 1.0, 10.0)[seed % 3])), float(np.exp(rng.uniform(-4, math.log(7))))
 
 
-def narrowest(labels, prior, epsilon, room=0.0):
+def narrowest(labels, prior, epsilon, margin=0.0):
     """Unbiased regression in the narrowest interval, wider at both ends by some share of its width."""
     low, high = unbiased_range(labels, epsilon)
-    more = room * (high - low)
+    more = margin * (high - low)
     return unbiased_regression(labels, prior, epsilon, outputs=Interval(low - more, high + more))
 
 
@@ -108,8 +108,8 @@ def test_solve_answers_the_narrowest_interval_without_a_solver(monkeypatch, seed
 
 def test_it_is_asked_exactly_where_the_certificate_says_so():
     labels, prior = np.arange(8.0), np.full(8, 0.125)
-    for room, holds in ((0.0, True), (1e-13, True), (1e-9, False), (1e-3, False)):
-        problem = narrowest(labels, prior, 1.5, room)
+    for margin, holds in ((0.0, True), (1e-13, True), (1e-9, False), (1e-3, False)):
+        problem = narrowest(labels, prior, 1.5, margin)
         found = two_ends_within(problem)
         assert (found is not None) == holds
         if found is not None:

@@ -114,7 +114,7 @@ def test_sums_over_a_bin_are_the_sums(rows, rate):
 
 
 def by_enumeration(noisy, rows, epsilon):
-    """The same fit with every count written out, and the likelihood of counts that are not clipped."""
+    """Fit with every count written out, and the likelihood of counts that are not clipped."""
     counts = np.arange(rows + 1)
     bins = np.array([count.bit_length() for count in range(rows + 1)])
     sizes = np.bincount(bins)

@@ -1,4 +1,4 @@
-"""Randomized response on bins: the optimum without care for bias, by its definition, other solvers and its dual."""
+"""Randomized response on bins: the optimum without a bias penalty, by its definition, other solvers and its dual."""
 
 import itertools
 import math
@@ -76,7 +76,7 @@ def loss_of(problem: Problem, bins: list[range]) -> float:
 
 
 def response(problem: Problem, bins: list[range]) -> Randomizer:
-    """The same as a randomizer."""
+    """Return it as a randomizer."""
     first, last = [one[0] for one in bins], [one[-1] for one in bins]
     mass = 1 / (math.exp(problem.epsilon) + len(bins) - 1)
     outputs = [column(problem, one)[0] for one in bins]
@@ -86,7 +86,7 @@ def response(problem: Problem, bins: list[range]) -> Randomizer:
 
 @st.composite
 def cases(draw, max_size=6, budgets=solved_epsilons):
-    """Problems without care for bias, on the line or an interval. Poisson log loss has a label above 0 at least."""
+    """Problems without a bias penalty, on the line or an interval. Poisson log loss has a label above 0 at least."""
     loss = draw(st.sampled_from(list(LOSSES.values())))
     labels = draw(label_sets(2, max_size))
     prior = draw(priors(labels.size))

@@ -377,7 +377,7 @@ def test_the_least_value_of_a_form_is_that_of_a_plain_enumeration(sizes, seed):
     values = [int(np.array(point) @ integers @ np.array(point)) for point in points]
     form = np.array([arb(int(x)) for x in integers.flat], dtype=object).reshape(integers.shape)
     found = least_value(tuple(sizes), form)
-    # A positive least value is of no consequence, and is reported as 0.
+    # A positive least value proves no more than 0, as which it is reported.
     assert found == min(*values, 0)
 
 

@@ -32,7 +32,7 @@ rates = st.one_of(
 
 
 class Constant:
-    """The same word for ever."""
+    """Source of one word, repeated."""
 
     width = 64
     private = False

@@ -97,7 +97,7 @@ def _generate_columns(groups: ClassGroups, least: float) -> tuple[Program, Float
         shares = np.clip(loads @ counts / loads.sum() / groups.sizes, 0, 1)
         drawn = generator.binomial(groups.sizes, shares, (OPTIONS.starts, groups.m))
         starts = np.concatenate((counts[np.argsort(-masses)[: OPTIONS.starts]], drawn))
-        found = _search(starts, *_reduced_cost(groups, least, inverses, levels), np.array(groups.sizes))
+        found = _search(starts, *_build_reduced_cost(groups, least, inverses, levels), np.array(groups.sizes))
         joining = Program.state(groups, found, least)
         excess = joining.gains(inverses) / (joining.rows @ levels) - 1
         worst = float(excess.max())
@@ -114,7 +114,7 @@ def _generate_columns(groups: ClassGroups, least: float) -> tuple[Program, Float
     return program, np.where(masses > slacks / levels[0], masses, 0.0), levels
 
 
-def _reduced_cost(
+def _build_reduced_cost(
     groups: ClassGroups, least: float, inverses: tuple[Floats, Floats], levels: Floats
 ) -> tuple[Floats, Floats]:
     """Return the matrix and the linear part of gains minus levels as a quadratic function of counts, times P means."""
