@@ -1,4 +1,4 @@
-"""Squared loss on a grid by the interior point alone, against column generation, and the fallback behind it."""
+"""Squared loss on a grid by the interior point, against column generation."""
 
 import math
 from dataclasses import dataclass
@@ -18,8 +18,6 @@ from optrand.solvers import ColumnGeneration, GridDual
 from optrand.solvers._gaps import decide_gap
 from optrand.solvers.grid._dual import Columns, GridOptions, GridProblem
 from optrand.solvers.reduced_dual._answers import Candidate
-
-ALONE = GridDual(fallback=None)
 
 
 def posed(k: int, n: int, epsilon: float, penalty: float = math.inf, *, even: bool = True) -> Problem:
@@ -46,7 +44,7 @@ def posed(k: int, n: int, epsilon: float, penalty: float = math.inf, *, even: bo
 )
 def test_the_interior_point_alone_proves_its_answer(k: int, n: int, epsilon: float, penalty: float, even: bool) -> None:
     problem = posed(k, n, epsilon, penalty, even=even)
-    solution = ALONE(problem)
+    solution = GridDual()(problem)
     proof = certify(tabulate(solution)).require(gap=1e-9)
     assert np.isin(solution.randomizer.outputs, problem.outputs.values).all()
     assert solution.stats.iterations > 0
@@ -61,13 +59,15 @@ def test_multipliers_at_a_price_of_bias_are_repaired_at_the_values_of_the_grid(
     k: int, n: int, penalty: float, even: bool
 ) -> None:
     """Repaired between the values as well, where no output is, they leave gaps of 1e-2."""
-    certify(tabulate(ALONE(posed(k, n, 5.0, penalty, even=even)))).require(gap=1e-9)
+    certify(tabulate(GridDual()(posed(k, n, 5.0, penalty, even=even)))).require(gap=1e-9)
 
 
 def test_a_finer_grid_is_no_worse_and_a_line_better_still() -> None:
     labels, prior = np.arange(9.0), np.full(9, 1 / 9)
     values = [
-        ALONE(regression(labels, prior, 1.0, bias_penalty=math.inf, outputs=feasible_output_set(labels, 1.0, n))).value
+        GridDual()(
+            regression(labels, prior, 1.0, bias_penalty=math.inf, outputs=feasible_output_set(labels, 1.0, n))
+        ).value
         for n in (5, 9, 17, 33, 65)
     ]
     assert (np.diff(values) <= 1e-12).all()
@@ -75,20 +75,16 @@ def test_a_finer_grid_is_no_worse_and_a_line_better_still() -> None:
 
 def test_wrong_multipliers_and_masses_are_not_believed() -> None:
     problem = posed(7, 40, 2.0)
-    solution = ALONE(problem)
+    solution = GridDual()(problem)
     off = GridProblem(problem, GridOptions())
     shifted = type(solution.dual)(solution.dual.alpha * 1.01, solution.dual.beta)
     assert decide_gap(type(solution)(problem, solution.randomizer, shifted, solution.stats)) > 1e-4
     assert off.find_violated(type(solution)(problem, solution.randomizer, None, solution.stats)).at.size == 0
 
 
-def test_columns_answer_if_the_interior_point_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = posed(21, 100, 2.0)
+def test_an_interior_point_without_an_answer_names_another_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GridProblem, "solve", lambda *_: Candidate(None, math.inf, 0))
-    solution = GridDual()(problem)
-    assert solution.stats.solver == repr(ColumnGeneration())
-    assert decide_gap(solution) <= 1e-9
-    assert_error("no randomizer", ALONE, problem, error=SolverFailed)
+    assert_error(r"ColumnGeneration\(\) may have one", GridDual(), posed(21, 100, 2.0), error=SolverFailed)
 
 
 def test_columns_are_united_each_once_and_in_order() -> None:
@@ -102,8 +98,8 @@ def test_columns_are_united_each_once_and_in_order() -> None:
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 def test_other_problems_are_refused(penalty: float) -> None:
     one = regression([0.0], [1.0], 1.0, bias_penalty=penalty, outputs=[0.0, 1.0])
-    assert_error("GridDual", ALONE, one)
-    assert not ALONE.accepts(regression([0.0, 1.0], [0.5, 0.5], 1.0, outputs=[0.0, 1.0]))
+    assert_error("GridDual", GridDual(), one)
+    assert not GridDual().accepts(regression([0.0, 1.0], [0.5, 0.5], 1.0, outputs=[0.0, 1.0]))
 
 
 @by_case("loss, epsilon, seed", (losses.poisson_log, 5.0, 5), (losses.absolute, 5.0, 13), (losses.absolute, 5.0, 22))

@@ -26,9 +26,8 @@ from optrand.certificates._certificate import PROVEN
 from optrand.errors import SolverFailed
 from optrand.model._problem import Dual, Grid, Interval, Problem
 from optrand.model._randomizer import Arcs, Indices, Randomizer, Solution, Stats
-from optrand.solvers._gaps import decide_gap, estimated_gap
+from optrand.solvers._gaps import estimated_gap
 from optrand.solvers._interface import GuardedSolver
-from optrand.solvers.grid._column_generation import ColumnGeneration
 from optrand.solvers.reduced_dual._answers import Candidate, Reduced, restore_feasibility
 from optrand.solvers.reduced_dual._arcs import Arcs as ArcOrder
 from optrand.solvers.reduced_dual._arcs import Nodes, Terms, end_arcs
@@ -49,7 +48,7 @@ class GridOptions:
         Gap of the problem over some columns, as a share of the objective, and its lower bound.
     rounds, patience : int
         Largest number of solves with added columns. After `patience` solves each must converge, and every `patience` of
-        them must halve the gap. Some problems of 200 to 400 labels need 30.
+        them must halve the gap.
     candidates, last_candidates : int
         Number of multipliers from the support that are evaluated at a finite bias penalty, after each solve and once
         more at the end if the gap is still too large. Of 240 problems three leave 5 open, 12 leave 3, and 40 leave 2.
@@ -60,7 +59,7 @@ class GridOptions:
     rough: float = 1e-2
     accuracy: float = 1e-14
     least: float = 1e-18
-    rounds: int = 40
+    rounds: int = 20
     patience: int = 6
     candidates: int = 3
     last_candidates: int = 40
@@ -69,14 +68,12 @@ class GridOptions:
 
 @dataclass(frozen=True)
 class GridDual(GuardedSolver):
-    """Interior point on arcs with fixed outputs, then column generation if the gap is too large.
+    """Interior point on arcs with fixed outputs, for the columns that its multipliers point at.
 
     Attributes
     ----------
     gap : float
         Relative gap at which an answer is taken. Otherwise the answer of the smallest gap is.
-    fallback : ColumnGeneration or None
-        Solver to call if the gap is larger. With None the answer of the interior point stands.
     options : GridOptions
 
     Notes
@@ -97,7 +94,6 @@ class GridDual(GuardedSolver):
     """
 
     gap: float = PROVEN
-    fallback: ColumnGeneration | None = field(default_factory=ColumnGeneration)
     options: GridOptions = field(default_factory=GridOptions)
 
     refusal = (
@@ -111,20 +107,12 @@ class GridDual(GuardedSolver):
         return squared and isinstance(problem.outputs, Grid) and problem.outputs.values.size > 1 and problem.k > 1
 
     def _solution(self, problem: Problem) -> Solution:
-        found, gap = None, math.inf
+        best = Candidate(None, math.inf, 0)
         with suppress(TooWide, np.linalg.LinAlgError):
             best = GridProblem(problem, self.options).solve(self.gap)
-            if best.solution is not None:
-                found = replace(best.solution, stats=Stats("", iterations=best.steps, status="solved"))
-                gap = decide_gap(found, best.gap)
-        if gap > self.gap and self.fallback is not None:
-            with suppress(SolverFailed):
-                other = self.fallback(problem)
-                if found is None or decide_gap(other) <= gap:
-                    found = other
-        if found is None:
-            raise SolverFailed("the interior point has no randomizer on the grid, and neither has another solver")
-        return found
+        if best.solution is None:
+            raise SolverFailed("the interior point has no randomizer on the grid: ColumnGeneration() may have one")
+        return replace(best.solution, stats=Stats("", iterations=best.steps, status="solved"))
 
 
 class Columns(NamedTuple):
@@ -205,13 +193,17 @@ class GridProblem:
         accuracy = max(options.least, options.accuracy * self.reduced.share)
         best, gaps, steps = Candidate(None, math.inf, 0), [math.inf], steps + count
         for number in range(options.rounds):
-            start, values = (point.slopes, point.costs), self.values[columns.at]
-            arcs, point, count, failed = descent.solve(
-                self.terms, columns[:2], accuracy, start, whole=whole, values=values, mass=columns.mass
-            )
-            solved = columns._replace(mass=point.mass)
-            found = self.best_candidate(arcs, solved, point, gap, options.candidates)
-            best, steps = _with_smaller_gap(best, found), steps + count
+            values = self.values[columns.at]
+            # Where the iteration fails beside the last sums and masses, it begins again at the centre, which is slower.
+            for start, mass in (((point.slopes, point.costs), columns.mass), (self.terms.centre, None)):
+                arcs, point, count, failed = descent.solve(
+                    self.terms, columns[:2], accuracy, start, whole=whole, values=values, mass=mass
+                )
+                solved = columns._replace(mass=point.mass)
+                found = self.best_candidate(arcs, solved, point, gap, options.candidates)
+                best, steps = _with_smaller_gap(best, found), steps + count
+                if not failed and found.gap < math.inf:
+                    break
             gaps.append(best.gap)
             stalled = number >= options.patience and (failed or not best.gap < gaps[-1 - options.patience] / 2)
             if found.solution is None or best.gap <= gap or stalled:
@@ -242,30 +234,46 @@ class GridProblem:
         return Columns.without_mass(first, end, np.where(first == 0, 0, self.values.size - 1))
 
     def find_violated(self, solution: Solution) -> Columns:
-        """Find the cheapest interval of labels at each grid value, where its column has a negative reduced cost.
+        """Find columns of negative reduced cost: the cheapest at each grid value, up to each node, and from each node.
 
-        The cheapest set of labels need not be an interval, and then does not point at the intervals that are missing.
+        Where labels hardly matter, those of all values are few, and each round would add only some of the missing ones.
         """
-        found, k = [Columns.without_mass(*np.zeros((3, 0), np.int64))], self.problem.k
         if solution.dual is None:
-            return found[0]
-        step = max(1, self.options.block // k)
+            return Columns.without_mass(*np.zeros((3, 0), np.int64))
+        found, k = [], self.problem.k
+        nodes, step = np.arange(k), max(1, self.options.block // k)
         for start in range(0, self.grid.size, step):
             at = np.arange(start, min(start + step, self.grid.size))
             sums = self._sum_reduced_costs(solution.dual, self.grid[at])
-            # Labels from one node to another cost the difference of the sums there: for each end node the highest sum
-            # before it is the best start.
-            highest = np.maximum.accumulate(sums[:-1], axis=0)
-            # The best first node for each end node, then the best end node.
-            firsts = np.maximum.accumulate(np.where(sums[:-1] == highest, np.arange(k)[:, np.newaxis], 0), axis=0)
-            ends, each = (sums[1:] - highest).argmin(axis=0), np.arange(at.size)
-            first, lowest = firsts[ends, each], (sums[1:] - highest)[ends, each]
-            cheap = sums[-1] + math.expm1(self.problem.epsilon) * lowest < 0
-            # The column of all labels is no arc: those of the labels before and after a node sum to a multiple of it
-            # (section 13).
-            cheap &= (first > 0) | (ends < k - 1)
-            found.append(Columns.without_mass(first[cheap], ends[cheap] + 1, at[cheap]))
-        return Columns(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+            firsts, costs = self._cheapest_before(sums)
+            for ends, values in ((costs.argmin(axis=0), at - start), (nodes, costs.argmin(axis=1))):
+                found.append((firsts[ends, values], ends + 1, at[values], costs[ends, values]))
+            # Labels in the opposite order, so that the first node of an interval is the last one.
+            firsts, costs = self._cheapest_before(sums[-1] - sums[::-1])
+            values = costs.argmin(axis=1)
+            found.append((k - 1 - nodes, k - firsts[nodes, values], at[values], costs[nodes, values]))
+        *columns, cost = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return Columns.without_mass(*(part[cost < 0] for part in columns))
+
+    def _cheapest_before(self, sums: Floats) -> tuple[Indices, Floats]:
+        """Find the interval of smallest reduced cost before each node but the first, at some outputs.
+
+        The cheapest set of labels need not be an interval, and then does not point at the intervals that are missing.
+
+        Returns
+        -------
+        firsts, costs : (k, n) arrays
+            First node of each interval, and the reduced cost of its column.
+        """
+        k = self.problem.k
+        # Labels from one node to another cost the difference of the sums there: the best start has the highest sum.
+        highest = np.maximum.accumulate(sums[:-1], axis=0)
+        firsts = np.maximum.accumulate(np.where(sums[:-1] == highest, np.arange(k)[:, np.newaxis], 0), axis=0)
+        costs = sums[-1] + math.expm1(self.problem.epsilon) * (sums[1:] - highest)
+        # The column of all labels is no arc: those of the labels before and after a node sum to a multiple of it
+        # (section 13).
+        costs[-1, firsts[-1] == 0] = np.inf
+        return firsts, costs
 
     def _sum_reduced_costs(self, dual: Dual, outputs: Floats) -> Floats:
         """Return the sums of the labels' reduced costs at some outputs up to each node, shape ``(k + 1, n)``."""
