@@ -462,6 +462,9 @@ def scale_columns(
 
 def _join(sets: LabelSets, masses: list[int], values: list[int]) -> tuple[LabelSets, list[int], list[int]]:
     """Join intervals of one output."""
+    # Nearly always all intervals differ, which numbers show sooner than a dictionary.
+    if np.unique(sets.start * (sets.k + 1) + sets.stop).size == len(masses):
+        return sets, masses, values
     together = dict[tuple[int, int, int], int]()
     for key, mass in zip(zip(sets.start.tolist(), sets.stop.tolist(), values, strict=True), masses, strict=True):
         together[key] = together.get(key, 0) + mass
