@@ -82,8 +82,11 @@ def test_wrong_multipliers_and_masses_are_not_believed() -> None:
     assert off.find_violated(type(solution)(problem, solution.randomizer, None, solution.stats)).at.size == 0
 
 
-def test_an_interior_point_without_an_answer_names_another_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_answer_small_problems_that_the_interior_point_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GridProblem, "solve", lambda *_: Candidate(None, math.inf, 0))
+    solution = GridDual()(posed(10, 100, 2.0))
+    assert solution.stats.solver == repr(ColumnGeneration())
+    assert decide_gap(solution) <= 1e-9
     assert_error(r"ColumnGeneration\(\) may have one", GridDual(), posed(21, 100, 2.0), error=SolverFailed)
 
 

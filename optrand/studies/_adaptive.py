@@ -32,7 +32,7 @@ from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Dual, Grid, Problem
 from optrand.model._randomizer import Randomizer, Solution, Stats
 from optrand.programs import algorithm1
-from optrand.solvers import ColumnGeneration, design
+from optrand.solvers import design
 from optrand.solvers._dispatch import exact_mechanism
 from optrand.studies._continuous import Placements
 
@@ -313,13 +313,11 @@ def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
 
 def _solve_on(problem: Problem, grid: Grid) -> Solution:
     # For tables of up to 1,000 entries one linear program is quicker than an interior point. At an epsilon below 1e-4
-    # its tolerance admits biased answers, and floats hardly tell the outputs of an optimum apart: columns do.
-    posed, solution = replace(problem, outputs=grid), None
-    small = problem.unbiased and problem.loss == losses.squared and problem.k * grid.values.size <= 1_000
-    if small and problem.epsilon >= 1e-4:
-        solution = _solve_program(posed, grid.values)
-    if solution is None:
-        solution = design(posed, ColumnGeneration() if small else None)
+    # its tolerance admits biased answers, whose outputs are infeasible.
+    posed = replace(problem, outputs=grid)
+    quick = problem.unbiased and problem.epsilon >= 1e-4 and problem.k * grid.values.size <= 1_000
+    quick = quick and problem.loss == losses.squared
+    solution = (_solve_program(posed, grid.values) if quick else None) or design(posed)
     # The grid of the result holds only outputs in use, and each solve may leave out others.
     used = solution.randomizer.outputs
     return solution if used.size == grid.values.size else _solve_on(problem, Grid(used))
