@@ -21,7 +21,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -75,20 +75,25 @@ def log_above(x: Fraction) -> float:
     """Return a float at least ``log(x)`` for ``x >= 1``, at most a few units in the last place above it."""
     found = math.log1p(float(x - 1))
     for _ in range(64):
-        if found >= 0 and x <= exp_bounds(found)[0]:
+        if x <= exp_bounds(found)[0]:
             return found
-        found = math.nextafter(max(found, 0.0), math.inf)
+        found = math.nextafter(found, math.inf)
     return math.inf
 
 
+def read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, if none of its fields is there twice."""
+    need(len(dict(pairs)) == len(pairs), "a field is there twice")
+    return dict(pairs)
+
+
 def parse(text: str) -> dict[str, Any]:
-    """Return the document, if its text is canonical and its digest is right."""
+    """Return the document, if its fields have the right form and its digest is right."""
     try:
-        document: dict[str, Any] = json.loads(text)
+        document: dict[str, Any] = json.loads(text, object_pairs_hook=read_object)
         encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
         need(document.get("format") == "optrand.program", "not a mechanism of a program")
         need(document.get("schema") == 1, "written by a newer optrand: this checker knows schema 1")
-        need(encode(document) + "\n" == text, "not written as optrand writes it")
         fields = {name: encode(part) for name, part in document.items()}
         digest = hashlib.sha256((encode({name: document[name] for name in {*document} - {"digest"}}) + "\n").encode())
     except (ValueError, AttributeError, RecursionError) as error:
@@ -195,9 +200,8 @@ def measure(notion: dict[str, Any], rows: list[list[Fraction]], prior: list[floa
     low = exp_bounds(notion["epsilon"])[0]
     if kind == "Approximate":
         pairs = itertools.permutations(rows, 2)
-        zero = Fraction(0)
-        excess = [sum((max(zero, a - low * b) for a, b in zip(*pair, strict=True)), zero) for pair in pairs]
-        delta = max(excess, default=zero)
+        excess = [sum(max(Fraction(0), a - low * b) for a, b in zip(*pair, strict=True)) for pair in pairs]
+        delta = Fraction(max(excess, default=0))
         need(delta <= Fraction(notion["delta"]), "not private: delta is too large")
         return up(delta)
     if kind == "MaximalLeakage":
@@ -249,8 +253,7 @@ def examine(document: dict[str, Any]) -> SimpleNamespace:
     for notion in program["privacy"]:
         more, found = privacy_rows(notion, k, n, variables, prior)
         variables, private = variables + more, private + found
-    sums: list[Row] = [([], "==", 1.0, 0)] * k
-    every = sums + plain + private + added
+    every: list[Row] = [([], "==", 1.0, 0)] * k + plain + private + added
     sign = -1 if program["maximize"] else 1
     cost = [sign * Fraction(p * g) for p, line in zip(prior, loss, strict=True) for g in line]
     value = sum((c * x for c, x in zip(cost, point, strict=True)), Fraction(0))
@@ -293,8 +296,7 @@ def lower_bound(
         total += price * coefficient(bound, power, not larger)
         for j, value, exponent in entries:
             cost[j] -= price * coefficient(value, exponent, larger)
-    least: Callable[[int], Fraction] = lambda y: min(cost[y : y + n])  # noqa: E731
-    return total + sum(least(y) for y in range(0, cells, n)) + sum(c for c in cost[cells:] if c < 0)
+    return total + sum(min(cost[y : y + n]) for y in range(0, cells, n)) + sum(c for c in cost[cells:] if c < 0)
 
 
 def main(arguments: list[str] | None = None) -> int:

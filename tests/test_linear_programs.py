@@ -418,8 +418,8 @@ def test_where_a_backend_stopped_in_an_infeasible_program_is_no_optimum(backend)
 def test_wrong_arguments_are_refused_with_what_to_do():
     program = algorithm1([0, 1], [0.5, 0.5], 1.0, [-3.0, 0.0, 4.0])
     assert_error(r"expected \(rows, 2, 3\)", program.add, "x", np.ones((2, 2)), "<=", 1)
-    assert_error("named 'mean' already", program.add, "mean", np.ones((2, 3)), "<=", 1)
-    assert_error("is empty", program.add, "", np.ones((2, 3)), "<=", 1)
+    assert_error("the name 'mean' of the rows is empty or in use", program.add, "mean", np.ones((2, 3)), "<=", 1)
+    assert_error("the name '' of the rows is empty", program.add, "", np.ones((2, 3)), "<=", 1)
     assert_error("of type int, expected a text", program.add, 3, np.ones((2, 3)), "<=", 1)
     assert_error("sense is '<'", program.add, "x", np.ones((2, 3)), "<", 1)
     assert_error("expected one number per row", program.add, "x", np.ones((2, 2, 3)), "<=", [1, 2, 3])
@@ -450,7 +450,6 @@ def test_a_file_that_was_edited_is_refused(tmp_path):
     path = tmp_path / "m.json"
     mechanism.save(path)
     data = path.read_bytes()
-    document = json.loads(data)
     edits = (
         lambda d: d["program"]["privacy"][0].update(delta=1e-9),
         lambda d: d["program"]["privacy"][0].update(kind="Whatever"),
@@ -469,8 +468,12 @@ def test_a_file_that_was_edited_is_refused(tmp_path):
         sealed = _strict_json.seal(content, kind=changed["format"])
         path.write_bytes(_strict_json.canonical(sealed))
         assert_error(None, load, path, error=InvalidFile)
-    path.write_text(json.dumps(document, indent=1))
-    assert_error("save the mechanism again", load, path, error=InvalidFile)
+    path.write_text(json.dumps(json.loads(data), indent=1))
+    assert load(path) == mechanism
+    assert program_checker.check(path.read_text()).gap < 1e-9
+    path.write_bytes(data.replace(b'"bound"', b'"bound":[0.7],"bound"'))
+    assert_error("twice", load, path, error=InvalidFile)
+    assert_error("twice", program_checker.check, path.read_text(), error=program_checker.Refused)
 
 
 def test_nothing_that_proves_travels_in_a_pickle():
@@ -593,6 +596,8 @@ def _edit(document, rng):
     ({"privacy": Pure}, "privacy is the class Pure"),
     ({"privacy": Pure(1.0), "constraints": [Unbiased]}, "constraints is the class Unbiased"),
     ({"privacy": Pure(1.0), "constraints": ["mean"]}, "constraints is of type str"),
+    ({"privacy": Pure(1.0), "constraints": [Pure(1.0)]}, "constraints is of type Pure"),
+    ({"privacy": Unbiased()}, "privacy is of type Unbiased"),
 )
 def test_parts_of_a_program_that_are_none_are_named(arguments, message):
     assert_error(message, Program, [0, 1], [0.5, 0.5], [-1, 0, 2], **arguments)

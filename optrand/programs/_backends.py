@@ -89,7 +89,7 @@ class Highs:
 
     def run(self, form: Form) -> Result:
         """Solve a form. HiGHS's row duals are derivatives of the minimum already."""
-        return self.run_model(highs_model(form.rows, form.low, form.high, cost=form.cost, upper=form.upper))
+        return self.run_model(highs_model(form.rows, form.low, form.high, form.cost, form.upper))
 
     def run_model(self, model: highspy.Highs) -> Result:
         """Solve a model of HiGHS."""
@@ -170,16 +170,8 @@ class Cvxpy:
                 problem.solve(solver=self.solver, **dict(self.options))
         except cvxpy.SolverError as error:
             return Result(Status.FAILED, str(error).splitlines()[0], NOTHING, NOTHING, 0)
-        statuses = {
-            "optimal": Status.OPTIMAL,
-            "optimal_inaccurate": Status.OPTIMAL,
-            "infeasible": Status.INFEASIBLE,
-            "infeasible_inaccurate": Status.INFEASIBLE,
-            "unbounded": Status.UNBOUNDED,
-            "unbounded_inaccurate": Status.UNBOUNDED,
-            "user_limit": Status.LIMIT,
-        }
-        status = statuses.get(problem.status, Status.FAILED)
+        statuses = {**{each.value: each for each in Status}, "user_limit": Status.LIMIT}
+        status = statuses.get(problem.status.removesuffix("_inaccurate"), Status.FAILED)
         iterations = int(getattr(problem.solver_stats, "num_iters", None) or 0)
         if x.value is None:
             return Result(status, problem.status, NOTHING, NOTHING, iterations)
@@ -208,11 +200,7 @@ def find(backend: str | Backend) -> Backend:
                 f"backend is of type {type(backend).__name__}, expected a name or an object such as Highs()"
             )
         return backend
-    ours: dict[str, Backend] = {
-        "highs": Highs(),
-        "highs-simplex": Highs("simplex"),
-        "highs-ipm": Highs("ipm"),
-    }
+    ours: dict[str, Backend] = {"highs": Highs(), "highs-simplex": Highs("simplex"), "highs-ipm": Highs("ipm")}
     if backend.lower() in ours:
         return ours[backend.lower()]
     import cvxpy
@@ -228,25 +216,22 @@ def answer(program: Model, backend: Backend) -> Answer:
     """Solve a program by a backend, scaled by powers of two, and put its answer into the papers' units."""
     rows, low, high = program.matrices()
     scale = row_scales(rows)
+    # Powers of two change no digit: a solution of this program is one of the original.
     unit = float(np.exp2(np.round(np.log2(np.abs(program.cost).max() or 1.0))))
     sign = -1.0 if program.maximize else 1.0
     scaled = sparse.csr_array(sparse.diags_array(scale) @ rows)
-    # Powers of two change no digit: a solution of this program is one of the original.
     form = Form(sign * program.cost / unit, scaled, low * scale, high * scale, program.upper())
     start = time.perf_counter()
     result = backend.run(form)
     seconds = time.perf_counter() - start
     # A solver that diverged may return numbers that are not finite, which are no point.
-    finite = bool(result.x.size) and bool(np.isfinite(result.x).all())
-    point = result.x if finite else NOTHING
-    has_value = finite and result.status not in (Status.INFEASIBLE, Status.UNBOUNDED)
+    point = result.x if np.isfinite(result.x).all() else NOTHING
+    has_value = point.size and result.status not in (Status.INFEASIBLE, Status.UNBOUNDED)
     value = float(program.cost @ point) if has_value else math.nan
-    multipliers = result.multipliers
-    if multipliers.size and np.isfinite(multipliers).all():
+    multipliers = np.zeros(program.rows)
+    if result.multipliers.size and np.isfinite(result.multipliers).all():
         # Derivatives of the scaled cost by scaled right-hand sides, and of minus the objective of a maximisation.
-        multipliers = sign * multipliers * scale * unit
-    else:
-        multipliers = np.zeros(program.rows)
+        multipliers = sign * result.multipliers * scale * unit
     said = backend.name, result.status, result.message
     # A copy, since rows that are added to the program later belong to another question.
     return Answer(copy.copy(program), *said, value, point, multipliers, result.iterations, seconds)
@@ -263,12 +248,12 @@ def highs_model(
     rows: sparse.csr_array,
     low: Floats,
     high: Floats,
-    *,
     cost: Floats,
     upper: Floats,
+    *,
     lower: Floats | None = None,
     maximize: bool = False,
-    names: tuple[Sequence[str], Sequence[str]] | None = None,
+    names: tuple[Sequence[str], Sequence[str]] = ((), ()),
 ) -> highspy.Highs:
     """Make a model of HiGHS, silent, with names of rows and columns if they are given."""
     import highspy
@@ -282,8 +267,7 @@ def highs_model(
     program.a_matrix_.start_, program.a_matrix_.index_ = rows.indptr, rows.indices
     program.a_matrix_.value_ = rows.data
     program.sense_ = highspy.ObjSense.kMaximize if maximize else highspy.ObjSense.kMinimize
-    if names is not None:
-        program.row_names_, program.col_names_ = list(names[0]), list(names[1])
+    program.row_names_, program.col_names_ = map(list, names)
     model = highspy.Highs()
     model.setOptionValue("output_flag", False)
     model.passModel(program)

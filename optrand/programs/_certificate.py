@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from typing import Any, Self
 
 import numpy as np
 from flint import fmpq
@@ -29,7 +30,7 @@ from optrand.base._numerals import format_above
 from optrand.base._suggestions import suggest_attributes
 from optrand.base._validation import Floats
 from optrand.certificates._certificate import Proof
-from optrand.programs._rows import Model, Sense, Side, rational
+from optrand.programs._rows import Model, Sense, rational
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,36 +48,25 @@ class ProgramCertificate(Proof):
         For each notion of privacy its name and the table's own number, rounded up. Empty for points in floats.
     """
 
-    violation: float
+    violation: float = 0.0
     realised: tuple[tuple[str, float], ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        program: Model,
-        value: Fraction | None,
-        limit: Fraction,
-        *,
-        violation: float = 0.0,
-        realised: tuple[tuple[str, float], ...] = (),
-        findings: tuple[str, ...] = (),
-    ) -> ProgramCertificate:
+    def of(cls, program: Model, value: Fraction | None, limit: Fraction, **facts: Any) -> Self:
         """Round the value of a point, if there is one, and the bound of the minimisation."""
         if program.maximize:
             lower, upper = -math.inf if value is None else float_below(value), float_above(-limit)
         else:
             lower, upper = float_below(limit), math.inf if value is None else float_above(value)
-        return cls(
-            lower=lower,
-            upper=upper,
-            maximised=program.maximize,
-            findings=findings,
-            violation=violation,
-            realised=realised,
-        )
+        return cls(lower=lower, upper=upper, maximised=program.maximize, **facts)
 
     def _facts(self) -> list[str]:
         return [f"{name} {format_above(number, 8)}" for name, number in self.realised]
+
+
+def fraction(x: fmpq) -> Fraction:
+    """Return a rational of flint as one of Python."""
+    return Fraction(int(x.p), int(x.q))
 
 
 def bound(program: Model, multipliers: Floats, *, without_cost: bool = False) -> Fraction:
@@ -99,7 +89,7 @@ def bound(program: Model, multipliers: Floats, *, without_cost: bool = False) ->
         if block.sense is not Sense.EQUAL:
             useful &= (duals < 0) == (block.sense is Sense.LESS)
         # A relaxed row has no fewer feasible points, so that a bound for it is one for the row itself.
-        for i, entries, limit in block.exact(Side.RELAXED, useful):
+        for i, entries, limit in block.exact(relaxed=True, chosen=useful):
             price = rational(float(duals[i]))
             total += price * limit
             for column, coefficient in entries:
@@ -108,24 +98,23 @@ def bound(program: Model, multipliers: Floats, *, without_cost: bool = False) ->
     # The cheapest entry of each distribution, and of a variable from 0 to 1 the cheaper end.
     total += sum((min(cost[y : y + n]) for y in range(0, cells, n or 1)), fmpq(0))
     total += sum((c for c in cost[cells:] if c < 0), fmpq(0))
-    return Fraction(int(total.p), int(total.q))
+    return fraction(total)
 
 
 def exact_cost(cost: Floats, point: Sequence[fmpq]) -> Fraction:
     """Return the objective at a point from the costs of its entries."""
     total = sum((rational(c) * x for c, x in zip(cost.tolist(), point, strict=True) if c and x != 0), fmpq(0))
-    return Fraction(int(total.p), int(total.q))
+    return fraction(total)
 
 
 def largest_violation(program: Model, point: Sequence[fmpq]) -> Fraction:
     """Return the largest violation of a row or sign at a point, in units of the row's largest coefficient."""
     # Entries of the table have no upper limit of their own: their rows sum to 1.
     worst = max([fmpq(0), *(-x for x in point), *(x - 1 for x in point[program.cells :])])
-    for block, _, entries, residual in program.residuals(point):
-        excess = block.violation(residual)
-        if excess > 0:
-            worst = max(worst, excess / max((abs(a) for _, a in entries), default=fmpq(1)))
-    return Fraction(int(worst.p), int(worst.q))
+    for _, _, entries, slack in program.slacks(point):
+        if slack < 0:
+            worst = max(worst, -slack / max((abs(a) for _, a in entries), default=fmpq(1)))
+    return fraction(worst)
 
 
 class Status(Enum):
@@ -196,7 +185,9 @@ class Answer:
         A multiplier is the derivative of the optimal value by the right-hand side of its row. In a minimisation it is
         at most 0 for a row ``<=`` and at least 0 for a row ``>=``. In a maximisation the signs are reversed.
         """
-        return self.program.split_duals(self.multipliers)
+        blocks = self.program.blocks.values()
+        parts = np.split(self.multipliers, np.cumsum([block.count for block in blocks])[:-1])
+        return {block.name: part.reshape(block.shape) for block, part in zip(blocks, parts, strict=True)}
 
     def certify(self) -> ProgramCertificate:
         """Return a proven bound of the optimum from the multipliers, and the largest violation at the point."""

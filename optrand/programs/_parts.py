@@ -1,30 +1,12 @@
-"""Parts of programs as linear rows over a table: notions of privacy, each with its exact test, and constraints.
-
-===================================  ==================================================================================
-:class:`Pure`                        ``M[y, o] <= exp(epsilon) M[z, o]`` for all pairs of labels
-:class:`Pairwise`                    the same with an epsilon for each pair, infinite for unprotected pairs
-:class:`Metric`                      pairwise, epsilon proportional to the distance of the labels
-:class:`Sensitive`                   pure privacy among some of the labels only
-:class:`Approximate`                 (epsilon, delta)-differential privacy
-:class:`MaximalLeakage`              ``sum_o max_y M[y, o] <= exp(epsilon)``
-:class:`PointwiseMaximalLeakage`     ``M[y, o] <= exp(epsilon) sum_z p_z M[z, o]``
-:class:`Unbiased`                    the mean output of each label is the label
-:class:`BiasAtMost`                  ``abs(mean output - label) <= bound``
-:class:`ProbabilityAtMost`           probabilities of outputs are capped
-===================================  ==================================================================================
-
-Any other linear rows are added by :meth:`optrand.programs.Program.add`.
-"""
+"""Parts of programs as linear rows over a table: notions of privacy, each with its exact test, and constraints."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import sys
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,34 +15,37 @@ from optrand.base._arithmetic import exp_bracket, float_above, is_at_most_exp, l
 from optrand.base._validation import MAX_EPSILON, Floats, check_epsilon, check_labels, check_real, rectangular
 from optrand.errors import InvalidInput
 from optrand.model._table import Table
-from optrand.programs._rows import Entry, Names, Rows, Sense, Size
+from optrand.programs._rows import Entry, Model, Names, Rows, Sense
 
 Prior = tuple[float, ...]
 
 
-class Constraint(Protocol):
-    """Linear rows over a table: the variable ``y * n + o`` is ``M[y, o]``."""
+class Part(ABC):
+    """Linear rows over a table, for which the variable ``y * n + o`` is ``M[y, o]``."""
 
-    def rows(self, size: Size) -> list[Rows]:
-        """Build the rows."""
-        ...
+    @abstractmethod
+    def rows(self, program: Model) -> list[Rows]:
+        """Build the rows for a program, whose next new variable has the number ``program.variables``."""
 
 
-class Privacy(Constraint, Protocol):
+class Constraint(Part):
+    """A constraint."""
+
+
+class Privacy(Part):
     """A notion of privacy."""
 
-    def extra_names(self, size: Size) -> list[str]:
+    def extra_names(self, program: Model) -> Names:  # noqa: ARG002
         """Return the names of variables from 0 to 1 that the rows need beside the table, none by default."""
-        del size
-        return []
+        return ()
 
+    @abstractmethod
     def entries(self, k: int, n: int) -> int:
         """Count the coefficients of the rows, before they are built."""
-        ...
 
+    @abstractmethod
     def measure(self, table: Table, prior: Prior, /) -> tuple[float, bool]:
         """Measure a table: the notion's own number, rounded up, and whether the table keeps it, decided exactly."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +83,7 @@ class Pairwise(Privacy):
             raise InvalidInput("epsilons has entries that are negative or NaN, expected at least 0 (nats) or infinity")
         if (np.diag(matrix) != 0).any():
             raise InvalidInput("epsilons has a diagonal entry other than 0: a label needs no protection from itself")
-        finite = matrix[np.isfinite(matrix)]
-        if (finite > MAX_EPSILON).any():
+        if (matrix[np.isfinite(matrix)] > MAX_EPSILON).any():
             raise InvalidInput("epsilons has entries above 700, where exp(epsilon) overflows: use infinity for them")
         matrix.flags.writeable = False
         object.__setattr__(self, "epsilons", matrix)
@@ -114,18 +98,15 @@ class Pairwise(Privacy):
     def entries(self, k: int, n: int) -> int:
         return 2 * n * self.pairs(k)[0].size
 
-    def rows(self, size: Size) -> list[Rows]:
+    def rows(self, program: Model) -> list[Rows]:
         """Build the rows of each pair, equations where its epsilon is 0: no table would keep both signs strictly."""
-        first, second, epsilons = self.pairs(size.k)
+        first, second, epsilons = self.pairs(program.k)
         same = epsilons == 0
-        rows = [_build_pair_rows(size, first[~same], second[~same], epsilons[~same])]
+        rows = [_build_pair_rows(program, first[~same], second[~same], epsilons[~same])]
         # Rows of one sum that are nowhere larger are equal: one direction is enough.
         once = same & ((first < second) | (self.epsilons[second, first] != 0))
         if once.any():
-            pairs = first[once], second[once]
-            names = _name_pairs(size, zip(*(part.tolist() for part in pairs), strict=True))
-            entries = _pair_entries(size.n, *pairs, 0.0)
-            rows.append(Rows.of("equal", Sense.EQUAL, entries, 0.0, names, size.output_names))
+            rows.append(_build_pair_rows(program, first[once], second[once], 0.0, name="equal", sense=Sense.EQUAL))
         return rows
 
     def measure(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
@@ -140,26 +121,41 @@ class Pairwise(Privacy):
         return max(shares), kept
 
 
-def _name_pairs(size: Size, pairs: Iterable[tuple[int, int]]) -> Names:
-    labels = size.label_names
-    return tuple(f"{labels[y]} > {labels[z]}" for y, z in pairs)
+def _all_pairs(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the ordered pairs of labels."""
+    first, second = np.nonzero(~np.eye(k, dtype=bool))
+    return first, second
 
 
-def _pair_entries(n: int, first: NDArray[np.intp], second: NDArray[np.intp], epsilons: ArrayLike) -> list[Entry]:
-    """Return the coefficients of ``M[y, o] - exp(epsilon) M[z, o] <= 0``, one row for each pair and output."""
+def _name_pairs(program: Model, first: NDArray[np.intp], second: NDArray[np.intp]) -> Names:
+    names = program.label_names
+    return tuple(f"{names[y]} > {names[z]}" for y, z in zip(first.tolist(), second.tolist(), strict=True))
+
+
+def _build_pair_rows(
+    program: Model,
+    first: NDArray[np.intp],
+    second: NDArray[np.intp],
+    epsilons: ArrayLike,
+    *more: Entry,
+    name: str = "privacy",
+    sense: Sense = Sense.LESS,
+) -> Rows:
+    """Build the rows ``M[y, o] - exp(epsilon) M[z, o] <= 0``, one for each pair and output, with further entries."""
+    n = program.n
     row, o = np.arange(first.size * n).reshape(-1, n), np.arange(n)
     # The exponential stays symbolic for proofs to round.
     powers = np.broadcast_to(np.asarray(epsilons), first.shape)[:, np.newaxis]
-    return [(row, first[:, np.newaxis] * n + o, 1.0, 0.0), (row, second[:, np.newaxis] * n + o, -1.0, powers)]
-
-
-def _build_pair_rows(size: Size, first: NDArray[np.intp], second: NDArray[np.intp], epsilons: ArrayLike) -> Rows:
-    names = _name_pairs(size, zip(first.tolist(), second.tolist(), strict=True))
-    return Rows.of("privacy", Sense.LESS, _pair_entries(size.n, first, second, epsilons), 0.0, names, size.output_names)
+    entries: list[Entry] = [
+        (row, first[:, np.newaxis] * n + o, 1.0, 0.0),
+        (row, second[:, np.newaxis] * n + o, -1.0, powers),
+        *more,
+    ]
+    return Rows.of(name, sense, entries, 0.0, _name_pairs(program, first, second), program.output_names)
 
 
 @dataclass(frozen=True)
-class _Budgeted(Privacy, Protocol):
+class _Budgeted(Privacy):
     """A notion with one epsilon."""
 
     epsilon: float
@@ -193,19 +189,17 @@ class Pure(_Budgeted):
         if self.form not in ("pairwise", "floor"):
             raise InvalidInput(f"form is {self.form!r}, expected 'pairwise' or 'floor'")
 
-    def extra_names(self, size: Size) -> list[str]:
-        return [] if self.form == "pairwise" else [f"floor[{v}]" for v in size.output_names]
+    def extra_names(self, program: Model) -> Names:
+        return () if self.form == "pairwise" else tuple(f"floor[{v}]" for v in program.output_names)
 
     def entries(self, k: int, n: int) -> int:
         return 2 * n * k * (k - 1) if self.form == "pairwise" else 4 * k * n
 
-    def rows(self, size: Size) -> list[Rows]:
-        k, n = size.k, size.n
+    def rows(self, program: Model) -> list[Rows]:
         if self.form == "pairwise":
-            first, second = np.nonzero(~np.eye(k, dtype=bool))
-            return [_build_pair_rows(size, first, second, self.epsilon)]
-        cells, axes = np.arange(k * n), (size.label_names, size.output_names)
-        floors = size.extra + cells % n
+            return [_build_pair_rows(program, *_all_pairs(program.k), self.epsilon)]
+        cells, axes = np.arange(program.cells), (program.label_names, program.output_names)
+        floors = program.variables + cells % program.n
         # ``f[o] - M[y, o] <= 0`` and ``M[y, o] - exp(epsilon) f[o] <= 0``: all pairs by way of the floor.
         above: list[Entry] = [(cells, floors, 1.0, 0.0), (cells, cells, -1.0, 0.0)]
         below: list[Entry] = [(cells, cells, 1.0, 0.0), (cells, floors, -1.0, self.epsilon)]
@@ -302,24 +296,22 @@ class Approximate(_Budgeted):
             raise InvalidInput(f"delta is {delta}, expected a number of at least 0 and below 1")
         object.__setattr__(self, "delta", delta)
 
-    def extra_names(self, size: Size) -> list[str]:
-        pairs = _name_pairs(size, itertools.permutations(range(size.k), 2))
-        return [f"excess[{pair}, {v}]" for pair in pairs for v in size.output_names]
+    def extra_names(self, program: Model) -> Names:
+        pairs = _name_pairs(program, *_all_pairs(program.k))
+        return tuple(f"excess[{pair}, {v}]" for pair in pairs for v in program.output_names)
 
     def entries(self, k: int, n: int) -> int:
         return 4 * n * k * (k - 1)
 
-    def rows(self, size: Size) -> list[Rows]:
+    def rows(self, program: Model) -> list[Rows]:
         """Build the rows of pure privacy, relaxed by excess variables, and the rows that bound each pair's sum."""
-        pairs = list(itertools.permutations(range(size.k), 2))
-        names = _name_pairs(size, pairs)
-        first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
-        cells = np.arange(first.size * size.n)
-        relaxed = [*_pair_entries(size.n, first, second, self.epsilon), (cells, size.extra + cells, -1.0, 0.0)]
-        sums: list[Entry] = [(cells // size.n, size.extra + cells, 1.0, 0.0)]
+        pairs = _all_pairs(program.k)
+        cells = np.arange(pairs[0].size * program.n)
+        excess = program.variables + cells
+        sums: list[Entry] = [(cells // program.n, excess, 1.0, 0.0)]
         return [
-            Rows.of("privacy", Sense.LESS, relaxed, 0.0, names, size.output_names),
-            Rows.of("delta", Sense.LESS, sums, self.delta, names),
+            _build_pair_rows(program, *pairs, self.epsilon, (cells, excess, -1.0, 0.0)),
+            Rows.of("delta", Sense.LESS, sums, self.delta, _name_pairs(program, *pairs)),
         ]
 
     def measure(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
@@ -339,20 +331,20 @@ class MaximalLeakage(_Budgeted):
         In nats.
     """
 
-    def extra_names(self, size: Size) -> list[str]:
-        return [f"largest[{v}]" for v in size.output_names]
+    def extra_names(self, program: Model) -> Names:
+        return tuple(f"largest[{v}]" for v in program.output_names)
 
     def entries(self, k: int, n: int) -> int:
         return 2 * k * n + n
 
-    def rows(self, size: Size) -> list[Rows]:
+    def rows(self, program: Model) -> list[Rows]:
         """Build the rows of each column's largest entry, and the one that bounds their sum."""
-        n, cells = size.n, np.arange(size.k * size.n)
+        n, cells = program.n, np.arange(program.cells)
         # The variable is at least every entry of its column, so that the last row bounds the sum of the largest ones.
-        below: list[Entry] = [(cells, cells, 1.0, 0.0), (cells, size.extra + cells % n, -1.0, 0.0)]
-        total: list[Entry] = [(np.zeros(n, dtype=int), size.extra + np.arange(n), 1.0, 0.0)]
+        below: list[Entry] = [(cells, cells, 1.0, 0.0), (cells, program.variables + cells % n, -1.0, 0.0)]
+        total: list[Entry] = [(0, program.variables + np.arange(n), 1.0, 0.0)]
         return [
-            Rows.of("largest", Sense.LESS, below, 0.0, size.label_names, size.output_names),
+            Rows.of("largest", Sense.LESS, below, 0.0, program.label_names, program.output_names),
             Rows.of("leakage", Sense.LESS, total, 1.0, ("0",), bound_power=self.epsilon),
         ]
 
@@ -377,12 +369,12 @@ class PointwiseMaximalLeakage(_Budgeted):
     def entries(self, k: int, n: int) -> int:
         return k * n * (k + 1)
 
-    def rows(self, size: Size) -> list[Rows]:
-        cells = np.arange(size.k * size.n)
-        others = np.arange(size.k)[:, np.newaxis] * size.n + cells % size.n
+    def rows(self, program: Model) -> list[Rows]:
+        k, n, cells = program.k, program.n, np.arange(program.cells)
+        others, shares = np.arange(k)[:, np.newaxis] * n + cells % n, program.prior[:, np.newaxis]
         # The label itself has two coefficients, which add up.
-        entries: list[Entry] = [(cells, cells, 1.0, 0.0), (cells, others, -size.prior[:, np.newaxis], self.epsilon)]
-        return [Rows.of("leakage", Sense.LESS, entries, 0.0, size.label_names, size.output_names)]
+        entries: list[Entry] = [(cells, cells, 1.0, 0.0), (cells, others, -shares, self.epsilon)]
+        return [Rows.of("leakage", Sense.LESS, entries, 0.0, program.label_names, program.output_names)]
 
     def measure(self, table: Table, prior: Prior, /) -> tuple[float, bool]:
         """Return the table's pointwise maximal leakage in nats, and whether it is at most the stated one."""
@@ -390,28 +382,18 @@ class PointwiseMaximalLeakage(_Budgeted):
         return log_above(ratio), is_at_most_exp(ratio, self.epsilon)
 
 
-def _build_mean_rows(size: Size, chosen: NDArray[np.bool_]) -> Rows:
-    """Build the equations for the mean outputs of some labels."""
-    names, cells = _cells_of_labels(size, chosen)
-    entries: list[Entry] = [(np.arange(len(names))[:, np.newaxis], cells, size.outputs, 0.0)]
-    return Rows.of("mean", Sense.EQUAL, entries, size.labels[chosen], names)
-
-
-def _build_bias_rows(name: str, sense: Sense, size: Size, chosen: NDArray[np.bool_], bound: Floats) -> Rows:
-    """Build the rows that bound the biases of some labels from one side."""
-    names, cells = _cells_of_labels(size, chosen)
-    row = np.arange(len(names))[:, np.newaxis]
-    # An output less a label may be no float: as two coefficients of one entry, which add up, it is exact.
-    labels = size.labels[chosen][:, np.newaxis]
-    entries: list[Entry] = [(row, cells, size.outputs, 0.0), (row, cells, -labels, 0.0)]
-    return Rows.of(name, sense, entries, bound[chosen], names)
-
-
-def _cells_of_labels(size: Size, chosen: NDArray[np.bool_]) -> tuple[Names, NDArray[np.intp]]:
-    """Return the names of some labels, and the variables of their entries, a row for each label."""
+def _build_mean_rows(
+    program: Model, chosen: NDArray[np.bool_], name: str, sense: Sense, bound: Floats | None = None
+) -> Rows:
+    """Build rows that compare the mean outputs of some labels with the labels or, if there is a bound, their biases."""
     places = np.flatnonzero(chosen)
-    names = tuple(size.label_names[y] for y in places.tolist())
-    return names, places[:, np.newaxis] * size.n + np.arange(size.n)
+    row, cells = np.arange(places.size)[:, np.newaxis], places[:, np.newaxis] * program.n + np.arange(program.n)
+    labels, entries = program.labels[places], list[Entry]([(row, cells, program.outputs, 0.0)])
+    if bound is not None:
+        # An output less a label may be no float: as two coefficients of one entry, which add up, it is exact.
+        entries.append((row, cells, -labels[:, np.newaxis], 0.0))
+    names = tuple(program.label_names[y] for y in places.tolist())
+    return Rows.of(name, sense, entries, labels if bound is None else bound[places], names)
 
 
 def _check_bound(part: BiasAtMost | ProbabilityAtMost, most: float, expected: str) -> None:
@@ -427,8 +409,8 @@ def _check_bound(part: BiasAtMost | ProbabilityAtMost, most: float, expected: st
 class Unbiased(Constraint):
     """``sum_o M[y, o] v_o = y`` for every label ([B23], Algorithm 1)."""
 
-    def rows(self, size: Size) -> list[Rows]:
-        return [_build_mean_rows(size, np.ones(size.k, dtype=bool))]
+    def rows(self, program: Model) -> list[Rows]:
+        return [_build_mean_rows(program, np.ones(program.k, dtype=bool), "mean", Sense.EQUAL)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,18 +428,16 @@ class BiasAtMost(Constraint):
     def __post_init__(self) -> None:
         _check_bound(self, sys.float_info.max, "bias must be a number of at least 0, or one number per label")
 
-    def rows(self, size: Size) -> list[Rows]:
-        if self.bound.ndim and self.bound.size != size.k:
-            raise InvalidInput(f"there are {self.bound.size} bounds of biases for {size.k} labels")
-        bound = np.broadcast_to(self.bound, size.k)
+    def rows(self, program: Model) -> list[Rows]:
+        if self.bound.ndim and self.bound.size != program.k:
+            raise InvalidInput(f"there are {self.bound.size} bounds of biases for {program.k} labels")
+        bound = np.broadcast_to(self.bound, program.k)
         biased = bound > 0
-        rows = []
         # No table keeps both inequalities of a bound of 0 strictly, so that nothing could make up for rounding.
-        if not biased.all():
-            rows.append(_build_mean_rows(size, ~biased))
+        rows = [] if biased.all() else [_build_mean_rows(program, ~biased, "mean", Sense.EQUAL)]
         if biased.any():
-            rows.append(_build_bias_rows("bias above", Sense.LESS, size, biased, bound))
-            rows.append(_build_bias_rows("bias below", Sense.GREATER, size, biased, -bound))
+            rows.append(_build_mean_rows(program, biased, "bias above", Sense.LESS, bound))
+            rows.append(_build_mean_rows(program, biased, "bias below", Sense.GREATER, -bound))
         return rows
 
 
@@ -476,8 +456,8 @@ class ProbabilityAtMost(Constraint):
     def __post_init__(self) -> None:
         _check_bound(self, 1.0, "probability must be a number from 0 to 1, or one number per output")
 
-    def rows(self, size: Size) -> list[Rows]:
-        if self.bound.ndim and self.bound.size != size.n:
-            raise InvalidInput(f"there are {self.bound.size} bounds of probabilities for {size.n} outputs")
-        cells = np.arange(size.k * size.n)
-        return [Rows.of("cap", Sense.LESS, [(cells, cells, 1.0, 0.0)], self.bound, size.label_names, size.output_names)]
+    def rows(self, program: Model) -> list[Rows]:
+        if self.bound.ndim and self.bound.size != program.n:
+            raise InvalidInput(f"there are {self.bound.size} bounds of probabilities for {program.n} outputs")
+        cells, axes = np.arange(program.cells), (program.label_names, program.output_names)
+        return [Rows.of("cap", Sense.LESS, [(cells, cells, 1.0, 0.0)], self.bound, *axes)]

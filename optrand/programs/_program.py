@@ -10,7 +10,7 @@ to notions of privacy and constraints (:mod:`optrand.programs._parts`) and to ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ from optrand.losses import Loss, Tabulated
 from optrand.programs import _backends
 from optrand.programs._certificate import Answer
 from optrand.programs._parts import Constraint, Privacy, Pure, Unbiased
-from optrand.programs._rows import Model, Rows, Sense, Size
+from optrand.programs._rows import Entry, Model, Rows, Sense
 
 if TYPE_CHECKING:
     import cvxpy
@@ -106,32 +106,26 @@ class Program(Model):
         constraints: Sequence[Constraint] = (),
         maximize: bool = False,
     ) -> None:
-        self.labels = _check_increasing(check_labels(labels), "labels")
-        self.prior = check_prior(prior, self.labels)
-        self.outputs = _check_increasing(check_values(outputs, "outputs"), "outputs")
-        notions = privacy if isinstance(privacy, Sequence) else (privacy,)
-        self.privacy: tuple[Privacy, ...] = _check_parts(notions, "privacy", "Pure(1.0)")
-        self.constraints: tuple[Constraint, ...] = _check_parts(constraints, "constraints", "Unbiased()")
-        self.maximize = check_flag(maximize, "maximize")
+        numbers = _check_increasing(check_labels(labels), "labels")
+        shares = check_prior(prior, numbers)
+        values = _check_increasing(check_values(outputs, "outputs"), "outputs")
+        super().__init__(numbers, shares, values, maximize=check_flag(maximize, "maximize"))
+        self.privacy: tuple[Privacy, ...] = _check_parts(privacy, Privacy, "privacy", "Pure(1.0)")
+        self.constraints: tuple[Constraint, ...] = _check_parts(constraints, Constraint, "constraints", "Unbiased()")
         self.loss = _check_loss(loss, self.labels, self.outputs)
-        self.k, self.n = self.labels.size, self.outputs.size
         self._check_size()
-        self.plain: tuple[str, ...] = ()
-        """Names of the blocks of rows over the table that belong to no notion of privacy."""
-        self.added: tuple[str, ...] = ()
-        """Names of those among them that :meth:`add` has added."""
-        self._build()
-
-    @classmethod
-    def without_table(cls, names: Iterable[str], cost: Floats, block: Rows, *, maximize: bool) -> Program:
-        """Make a program over variables between 0 and 1 without a table, such as LP2 of [G21]."""
-        program = object.__new__(cls)
-        program.labels = program.prior = program.outputs = np.zeros(0)
-        program.k, program.n, program.maximize = 0, 0, maximize
-        program.privacy, program.constraints, program.added, program.plain = (), (), (), ()
-        program._begin(tuple(names), cost)
-        program._append(block)
-        return program
+        self.variable_names = tuple(f"M[y={y}, {v}]" for y in self.label_names for v in self.output_names)
+        cells = np.arange(self.cells)
+        self._append(Rows.of("sum", Sense.EQUAL, [(cells // self.n, cells, 1.0, 0.0)], 1.0, self.label_names))
+        for constraint in self.constraints:
+            self._append(*constraint.rows(self))
+        for notion in self.privacy:
+            stated = len(self.blocks)
+            self._append(*notion.rows(self))
+            self.private += tuple(self.blocks)[stated:]
+            self.variable_names += notion.extra_names(self)
+        cost = (self.prior[:, np.newaxis] * self.loss).ravel()
+        self.cost = np.concatenate((cost, np.zeros(self.variables - self.cells)))
 
     def _check_size(self) -> None:
         # About 1.6 GB while the program is built.
@@ -148,25 +142,6 @@ class Program(Model):
                 f"the rows of {name} for {k:,} labels and {n:,} outputs have {most:,} coefficients, some "
                 f"{32 * most / 1e9:,.1f} GB, above the limit of {largest:,}: {smaller}"
             )
-
-    def _build(self) -> None:
-        size = Size(self.labels, self.outputs, self.prior)
-        names = [f"M[y={y}, {v}]" for y in size.label_names for v in size.output_names]
-        cost = (self.prior[:, np.newaxis] * self.loss).ravel()
-        self._begin((), cost)
-        cells = np.arange(self.cells)
-        self._append(Rows.of("sum", Sense.EQUAL, [(cells // self.n, cells, 1.0, 0.0)], 1.0, size.label_names))
-        for constraint in self.constraints:
-            for block in constraint.rows(size):
-                self._append(block)
-        self.plain = tuple(self.blocks)
-        for notion in self.privacy:
-            size = size._replace(extra=len(names))
-            names += notion.extra_names(size)
-            for block in notion.rows(size):
-                self._append(block)
-        self.variable_names = tuple(names)
-        self.cost = np.concatenate((cost, np.zeros(len(names) - cost.size)))
 
     def add(self, name: str, coefficients: ArrayLike, sense: str, bound: ArrayLike) -> Program:
         """Add rows ``sum_{y, o} coefficients[i, y, o] M[y, o]  sense  bound[i]`` to this program, and return it.
@@ -206,19 +181,15 @@ class Program(Model):
         if not (np.isfinite(array).all() and np.isfinite(right).all()):
             raise InvalidInput("coefficients and bound must be finite numbers")
         expect(name, str, "the name of the rows", "a text")
-        if not name:
-            raise InvalidInput("the name of the rows is empty: choose another name")
-        if name in self.blocks:
-            raise InvalidInput(f"there is a block named {name!r} already: choose another name")
-        expect(sense, str, "sense", "'<=', '==' or '>=', the same for all rows")
+        if not name or name in self.blocks:
+            raise InvalidInput(f"the name {name!r} of the rows is empty or in use: choose another name")
         senses = {each.value: each for each in Sense}
-        if sense not in senses:
-            raise InvalidInput(f"sense is {sense!r}, expected one of {', '.join(map(repr, senses))}")
+        if sense not in list(senses):
+            raise InvalidInput(f"sense is {sense!r}, expected one of {', '.join(map(repr, senses))} for all rows")
         rows = np.arange(array.shape[0])
-        entries = [(rows[:, np.newaxis], np.arange(k * n), array.reshape(rows.size, -1), 0.0)]
+        entries: list[Entry] = [(rows[:, np.newaxis], np.arange(k * n), array.reshape(rows.size, -1), 0.0)]
         self._append(Rows.of(name, senses[sense], entries, right, tuple(map(str, rows.tolist()))))
         self.added = (*self.added, name)
-        self.plain = (*self.plain, name)
         return self
 
     def __repr__(self) -> str:
@@ -238,14 +209,14 @@ class Program(Model):
         """
         import cvxpy
 
-        table = cvxpy.Variable((self.k, self.n) if self.k else self.cost.size, nonneg=True)
+        table = cvxpy.Variable((self.k, self.n) if self.k else self.variables, nonneg=True)
         # Row by row, as the columns of the blocks are numbered.
         flat = cvxpy.vec(table, order="C") if self.k else table
+        if self.k and self.variables > self.cells:
+            flat = cvxpy.hstack([flat, cvxpy.Variable(self.variables - self.cells, nonneg=True)])
         constraints = list[Any]()
-        if self.k and self.cost.size > self.cells:
-            flat = cvxpy.hstack([flat, cvxpy.Variable(self.cost.size - self.cells, nonneg=True)])
         for block in self.blocks.values():
-            left, (low, high) = block.matrix(self.cost.size) @ flat, block.limits()
+            left, (low, high) = block.matrix(self.variables) @ flat, block.limits()
             if block.sense is Sense.LESS:
                 constraints.append(left <= high)
             else:
@@ -253,21 +224,11 @@ class Program(Model):
         aim = cvxpy.Maximize if self.maximize else cvxpy.Minimize
         return cvxpy.Problem(aim(self.cost @ flat), constraints), table
 
-    def highs(self, rename: Callable[[str], str] = str) -> highspy.Highs:
-        """Return the program as a model of HiGHS in the papers' units, with the names of rows and variables.
-
-        Parameters
-        ----------
-        rename : callable
-            Change of each name. By default names stay.
-        """
-        return _backends.highs_model(
-            *self.matrices(),
-            cost=self.cost,
-            upper=self.upper(),
-            maximize=self.maximize,
-            names=([*map(rename, self.row_names())], [*map(rename, self.variable_names)]),
-        )
+    def highs(self) -> highspy.Highs:
+        """Return the program as a model of HiGHS in the papers' units, with the names of rows and variables."""
+        names = self.row_names(), self.variable_names
+        model = *self.matrices(), self.cost, self.upper()
+        return _backends.highs_model(*model, maximize=self.maximize, names=names)
 
     def write(self, path: str | Path) -> None:
         """Write the program as a file of other solvers: ``x.mps``, or ``x.lp``.
@@ -288,13 +249,17 @@ class Program(Model):
         }
         if target.suffix not in changes:
             raise InvalidInput(f"{target.name} ends in {target.suffix!r}, expected .mps or .lp")
+        model = self.highs()
+        lp = model.getLp()
+        lp.row_names_ = [name.translate(changes[target.suffix]) for name in lp.row_names_]
+        lp.col_names_ = [name.translate(changes[target.suffix]) for name in lp.col_names_]
+        model.passModel(lp)
         refusal = f"{target} could not be written: check that its folder exists and can be written"
         try:
             # HiGHS ends the process if it cannot open an LP file.
             target.open("ab").close()
         except OSError as error:
             raise InvalidInput(refusal) from error
-        model = self.highs(lambda name: name.translate(changes[target.suffix]))
         if model.writeModel(str(target)) == highspy.HighsStatus.kError:
             raise InvalidInput(refusal)
 
@@ -322,11 +287,11 @@ class Program(Model):
         return _backends.answer(self, _backends.find(backend))
 
 
-def _check_parts(parts: object, name: str, example: str) -> tuple[Any, ...]:
-    """Return the parts of a program, each an object with rows."""
+def _check_parts(parts: object, kind: type[Any], name: str, example: str) -> tuple[Any, ...]:
+    """Return the parts of a program, one or several."""
     given = tuple(parts) if isinstance(parts, Iterable) else (parts,)
     for part in given:
-        if isinstance(part, type) or not hasattr(part, "rows"):
+        if not isinstance(part, kind):
             described = f"the class {part.__name__}" if isinstance(part, type) else f"of type {type(part).__name__}"
             raise InvalidInput(f"{name} is {described}, expected an object of optrand.programs, such as {example}")
     return given
@@ -339,12 +304,11 @@ def _check_increasing(numbers: Floats, name: str) -> Floats:
 
 
 def _check_loss(loss: Loss | Tabulated | ArrayLike, labels: Floats, outputs: Floats) -> Floats:
-    if isinstance(loss, Loss):
-        if loss.positive_outputs and (outputs[0] <= 0 or labels[0] < 0):
-            raise InvalidInput(f"{loss.name} needs outputs above 0 and labels of at least 0")
-        return loss.table(labels, outputs)
-    table = loss if isinstance(loss, Tabulated) else Tabulated(rectangular(loss, "loss", float))
-    return table.table(labels, outputs)
+    if not isinstance(loss, Loss | Tabulated):
+        loss = Tabulated(rectangular(loss, "loss", float))
+    if isinstance(loss, Loss) and loss.positive_outputs and (outputs[0] <= 0 or labels[0] < 0):
+        raise InvalidInput(f"{loss.name} needs outputs above 0 and labels of at least 0")
+    return loss.table(labels, outputs)
 
 
 @suggest_parameters
@@ -406,7 +370,12 @@ def lp2(prior: ArrayLike, epsilon: float) -> Program:
     row, column = classes[:, np.newaxis], classes[np.newaxis, :]
     powers = np.where(row == column, 0.0, -budget)
     rows = Rows.of("kept", Sense.LESS, [(row, column, 1.0, powers)], 1.0, tuple(map(str, classes.tolist())))
-    return Program.without_table((f"q[y={y}]" for y in classes), shares, rows, maximize=True)
+    program, none = object.__new__(Program), np.zeros(0)
+    Model.__init__(program, none, none, none, maximize=True)
+    program.privacy, program.constraints = (), ()
+    program.variable_names, program.cost = tuple(f"q[y={y}]" for y in classes), shares
+    program._append(rows)
+    return program
 
 
 @suggest_parameters

@@ -13,7 +13,6 @@ from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 from flint import fmpq
@@ -27,6 +26,9 @@ Names = tuple[str, ...]
 
 Entry = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]
 """Rows, columns, values and powers of some coefficients: arrays that broadcast against each other."""
+
+ExactRow = tuple[int, list[tuple[int, fmpq]], fmpq]
+"""Number of a row, its coefficients by their columns, and its right-hand side."""
 
 
 def rational(x: float | Fraction) -> fmpq:
@@ -46,49 +48,6 @@ class Sense(Enum):
     LESS = "<="
     EQUAL = "=="
     GREATER = ">="
-
-
-class Side(Enum):
-    """Direction in which exponentials are rounded."""
-
-    RELAXED = 1
-    TIGHTENED = -1
-
-
-class Size(NamedTuple):
-    """Data of a program from which its rows are built.
-
-    Attributes
-    ----------
-    labels, outputs, prior : arrays
-    extra : int
-        Number of the first variable that a notion of privacy may add, behind the table and the variables of others.
-    """
-
-    labels: Floats
-    outputs: Floats
-    prior: Floats
-    extra: int = 0
-
-    @property
-    def k(self) -> int:
-        """Number of labels."""
-        return self.labels.size
-
-    @property
-    def n(self) -> int:
-        """Number of outputs."""
-        return self.outputs.size
-
-    @property
-    def label_names(self) -> Names:
-        """Labels, as they stand in names of rows and variables."""
-        return tuple(f"{y:.12g}" for y in self.labels)
-
-    @property
-    def output_names(self) -> Names:
-        """Outputs, as they stand in names of rows and variables."""
-        return tuple(f"v={v:.12g}" for v in self.outputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,40 +117,31 @@ class Rows:
         none = np.full(self.count, np.inf)
         return -none if self.sense is Sense.LESS else bound, none if self.sense is Sense.GREATER else bound
 
-    def violation(self, residual: fmpq) -> fmpq:
-        """Return the violation of a row with this residual (left side less right side), at most 0 if it holds."""
-        if self.sense is Sense.EQUAL:
-            return abs(residual)
-        return residual if self.sense is Sense.LESS else -residual
-
-    def exact(
-        self, side: Side, chosen: NDArray[np.bool_] | None = None
-    ) -> Iterator[tuple[int, list[tuple[int, fmpq]], fmpq]]:
-        """Yield number, coefficients and right-hand side of rows in rationals, of all rows or of those `chosen`.
+    def exact(self, *, relaxed: bool, chosen: NDArray[np.bool_] | None = None) -> Iterator[ExactRow]:
+        """Yield rows in rationals, all of them or those `chosen`, with exponentials that relax or tighten them.
 
         Variables are never negative, so a row ``<=`` is relaxed by smaller coefficients and a larger right-hand side.
         """
         # The coefficients of a relaxed row `<=` are rounded down, those of a relaxed row `>=` up,
         # and right-hand sides the other way.
-        up = side.value if self.sense is Sense.GREATER else -side.value
+        up = (self.sense is Sense.GREATER) == relaxed
         starts = np.searchsorted(self.row, np.arange(self.count + 1)).tolist()
         columns, values, powers = self.column.tolist(), self.value.tolist(), self.power.tolist()
         for i in range(self.count) if chosen is None else np.flatnonzero(chosen).tolist():
             entries = [
                 (columns[j], _round_coefficient(values[j], powers[j], up)) for j in range(starts[i], starts[i + 1])
             ]
-            yield i, entries, _round_coefficient(float(self.bound[i]), self.bound_power, -up)
+            yield i, entries, _round_coefficient(float(self.bound[i]), self.bound_power, not up)
 
 
 @lru_cache(maxsize=1 << 16)
-def _round_coefficient(value: float, power: float, up: int) -> fmpq:
-    """Return a rational at least ``value * exp(power)`` if `up` is 1, at most if it is -1. Exact if power is 0."""
+def _round_coefficient(value: float, power: float, up: bool) -> fmpq:
+    """Return a rational at least ``value * exp(power)`` if it is rounded up, otherwise at most. Exact if power is 0."""
     if power == 0 or value == 0:
         return rational(value)
     low, high = exp_bracket(power)
     # A negative value rises as its exponential falls.
-    larger = (value > 0) == (up > 0)
-    return rational(value) * rational(-_round_down(-high) if larger else _round_down(low))
+    return rational(value) * rational(-_round_down(-high) if (value > 0) == up else _round_down(low))
 
 
 def _round_down(x: Fraction) -> Fraction:
@@ -207,34 +157,52 @@ class Model:
 
     Attributes
     ----------
+    labels, prior, outputs : arrays
+        Empty for a program without a table.
+    maximize : bool
     k, n : int
         Shape of the table, ``(0, 0)`` for a program without one.
     variable_names : tuple of str
         Names of the table's entries row by row, and of the variables behind it.
     cost : (variables,) array
         Coefficients of the objective, in floats.
-    maximize : bool
     blocks : dict of Rows
         By their names, in the order of the rows.
+    private, added : tuples of str
+        Names of the blocks that belong to notions of privacy, and of those that were added to the stated program.
     """
 
-    k: int
-    n: int
-    maximize: bool
+    def __init__(self, labels: Floats, prior: Floats, outputs: Floats, *, maximize: bool) -> None:
+        self.labels = labels
+        self.prior = prior
+        self.outputs = outputs
+        self.maximize = maximize
+        self.k, self.n = labels.size, outputs.size
+        self.variable_names: Names = ()
+        self.cost: Floats = np.zeros(0)
+        self.blocks: dict[str, Rows] = {}
+        self.private: Names = ()
+        self.added: Names = ()
 
-    def _begin(self, names: Names, cost: Floats) -> None:
-        self.variable_names = names
-        self.cost = cost
-        self.blocks = dict[str, Rows]()
+    def _append(self, *blocks: Rows) -> None:
+        """Add blocks. If the name of one is taken, number it."""
+        for block in blocks:
+            name, number = block.name, 1
+            while name in self.blocks:
+                number += 1
+                name = f"{block.name} {number}"
+            # A new dict, so that rows that are added to a program do not change a copy of it.
+            self.blocks = {**self.blocks, name: replace(block, name=name)}
 
-    def _append(self, block: Rows) -> None:
-        """Add a block. If its name is taken, number it."""
-        name, number = block.name, 1
-        while name in self.blocks:
-            number += 1
-            name = f"{block.name} {number}"
-        # A new dict, so that rows that are added to a program do not change a copy of it.
-        self.blocks = {**self.blocks, name: replace(block, name=name)}
+    @property
+    def label_names(self) -> Names:
+        """Labels, as they stand in names of rows and variables."""
+        return tuple(f"{y:.12g}" for y in self.labels)
+
+    @property
+    def output_names(self) -> Names:
+        """Outputs, as they stand in names of rows and variables."""
+        return tuple(f"v={v:.12g}" for v in self.outputs)
 
     @property
     def cells(self) -> int:
@@ -242,44 +210,41 @@ class Model:
         return self.k * self.n
 
     @property
+    def variables(self) -> int:
+        """Number of variables: the entries of the table, and those that notions of privacy need beside it."""
+        return len(self.variable_names)
+
+    @property
     def rows(self) -> int:
         """Number of rows."""
         return sum(block.count for block in self.blocks.values())
-
-    def matrices(self) -> tuple[sparse.csr_array, Floats, Floats]:
-        """Return the coefficients of all rows in floats, and the lower and upper limits of the rows."""
-        blocks = self.blocks.values()
-        matrix = sparse.csr_array(sparse.vstack([block.matrix(self.cost.size) for block in blocks]))
-        low, high = (np.concatenate(side) for side in zip(*(block.limits() for block in blocks), strict=True))
-        return matrix, low, high
-
-    def residuals(
-        self, point: Sequence[fmpq], names: Iterable[str] | None = None
-    ) -> Iterator[tuple[Rows, int, list[tuple[int, fmpq]], fmpq]]:
-        """Generate block, number, coefficients and residual of each row at a point, exactly.
-
-        The residual is the left side less the right side, with tightened exponentials. Rows of all blocks by default.
-        """
-        for name in self.blocks if names is None else names:
-            block = self.blocks[name]
-            for number, entries, limit in block.exact(Side.TIGHTENED):
-                yield block, number, entries, sum((a * point[j] for j, a in entries), fmpq(0)) - limit
-
-    def slacks(self, point: Sequence[fmpq]) -> list[fmpq]:
-        """Return the exact slack of each row at a point: below 0 if it is violated, 0 for equations."""
-        signs = {Sense.LESS: -1, Sense.EQUAL: 0, Sense.GREATER: 1}
-        return [signs[block.sense] * residual for block, _, _, residual in self.residuals(point)]
 
     def row_names(self) -> list[str]:
         """Return the names of all rows, such as ``privacy[0 > 1, v=-1.5]`` or ``mean[2]``."""
         return [name for block in self.blocks.values() for name in block.row_names()]
 
-    def split_duals(self, duals: Floats) -> dict[str, Floats]:
-        """Cut multipliers of all rows into those of each block, in the block's shape."""
-        ends = np.cumsum([block.count for block in self.blocks.values()])
-        parts = np.split(duals, ends[:-1])
-        return {name: part.reshape(self.blocks[name].shape) for name, part in zip(self.blocks, parts, strict=True)}
+    def matrices(self) -> tuple[sparse.csr_array, Floats, Floats]:
+        """Return the coefficients of all rows in floats, and the lower and upper limits of the rows."""
+        blocks = self.blocks.values()
+        matrix = sparse.csr_array(sparse.vstack([block.matrix(self.variables) for block in blocks]))
+        low, high = (np.concatenate(side) for side in zip(*(block.limits() for block in blocks), strict=True))
+        return matrix, low, high
 
     def upper(self) -> Floats:
         """Return the variables' upper bounds: infinity for entries of the table, whose rows sum to 1, otherwise 1."""
-        return np.where(np.arange(self.cost.size) < self.cells, math.inf, 1.0)
+        return np.where(np.arange(self.variables) < self.cells, np.inf, 1.0)
+
+    def slacks(
+        self, point: Sequence[fmpq], names: Iterable[str] | None = None
+    ) -> Iterator[tuple[Rows, int, list[tuple[int, fmpq]], fmpq]]:
+        """Generate block, number, coefficients and slack of each row at a point, exactly.
+
+        The slack is that of a row with tightened exponentials: below 0 if the row is violated, 0 for equations that
+        hold. Rows of all blocks by default.
+        """
+        for name in self.blocks if names is None else names:
+            block = self.blocks[name]
+            for number, entries, limit in block.exact(relaxed=False):
+                residual = sum((a * point[j] for j, a in entries), fmpq(0)) - limit
+                slack = residual if block.sense is Sense.GREATER else -residual
+                yield block, number, entries, -abs(residual) if block.sense is Sense.EQUAL else slack
