@@ -1,14 +1,12 @@
 """Solvers of linear programs behind one interface: HiGHS, and all solvers of cvxpy.
 
-A backend is a frozen record of its options with one method, ``run(form) -> Result``. Forms are minimisations. Signs and
-scales of a program are converted here, once.
+A backend is a frozen record of its options with one method, ``run(form) -> Result``. Forms are minimisations.
+:meth:`.Program.solve` converts the signs and scales of a program.
 """
 
 from __future__ import annotations
 
-import copy
 import math
-import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,8 +17,7 @@ from scipy import sparse
 
 from optrand.base._validation import Floats
 from optrand.errors import InvalidInput
-from optrand.programs._certificate import Answer, Status
-from optrand.programs._rows import Model
+from optrand.programs._certificate import Status
 
 if TYPE_CHECKING:
     import highspy
@@ -210,31 +207,6 @@ def find(backend: str | Backend) -> Backend:
         return Cvxpy(backend.upper())
     known = ", ".join([*ours, *installed])
     raise InvalidInput(f"no backend is called {backend!r}: the ones that are installed are {known}")
-
-
-def answer(program: Model, backend: Backend) -> Answer:
-    """Solve a program by a backend, scaled by powers of two, and put its answer into the papers' units."""
-    rows, low, high = program.matrices()
-    scale = row_scales(rows)
-    # Powers of two change no digit: a solution of this program is one of the original.
-    unit = float(np.exp2(np.round(np.log2(np.abs(program.cost).max() or 1.0))))
-    sign = -1.0 if program.maximize else 1.0
-    scaled = sparse.csr_array(sparse.diags_array(scale) @ rows)
-    form = Form(sign * program.cost / unit, scaled, low * scale, high * scale, program.upper())
-    start = time.perf_counter()
-    result = backend.run(form)
-    seconds = time.perf_counter() - start
-    # A solver that diverged may return numbers that are not finite, which are no point.
-    point = result.x if np.isfinite(result.x).all() else NOTHING
-    has_value = point.size and result.status not in (Status.INFEASIBLE, Status.UNBOUNDED)
-    value = float(program.cost @ point) if has_value else math.nan
-    multipliers = np.zeros(program.rows)
-    if result.multipliers.size and np.isfinite(result.multipliers).all():
-        # Derivatives of the scaled cost by scaled right-hand sides, and of minus the objective of a maximisation.
-        multipliers = sign * result.multipliers * scale * unit
-    said = backend.name, result.status, result.message
-    # A copy, since rows that are added to the program later belong to another question.
-    return Answer(copy.copy(program), *said, value, point, multipliers, result.iterations, seconds)
 
 
 def row_scales(rows: sparse.csr_array) -> Floats:

@@ -111,14 +111,15 @@ class Pairwise(Privacy):
 
     def measure(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
         """Return the largest share of its epsilon that a pair of labels uses, and whether that is at most 1."""
-        shares, kept = [0.0], True
+        share = 0.0
         for y, z, epsilon in zip(*self.pairs(table.k), strict=True):
             ratio = table.pair_ratio(int(y), int(z))
             # The verdict is exact. The share, a figure for the reader, is rounded.
-            kept = kept and is_at_most_exp(ratio, float(epsilon))
-            spent = math.inf if ratio is None else max(0.0, log_above(max(ratio, Fraction(1))))
-            shares.append(spent / epsilon if epsilon else (0.0 if spent == 0 else math.inf))
-        return max(shares), kept
+            if ratio is None or not is_at_most_exp(ratio, float(epsilon)):
+                return math.inf, False
+            if epsilon:
+                share = max(share, log_above(max(ratio, Fraction(1))) / epsilon)
+        return share, True
 
 
 def _all_pairs(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -211,8 +212,11 @@ class Pure(_Budgeted):
         return math.inf if ratio is None else log_above(ratio), is_at_most_exp(ratio, self.epsilon)
 
 
-def Metric(labels: ArrayLike, epsilon_per_unit: float, *, neighbours: bool = True) -> Pairwise:  # noqa: N802
+def Metric(labels: ArrayLike, epsilon_per_unit: float) -> Pairwise:  # noqa: N802
     """Make the pairwise notion with ``epsilon = epsilon_per_unit * abs(y - z)`` for labels on a line.
+
+    It is required of neighbouring labels alone. That implies all pairs, since ratios of neighbours multiply and their
+    epsilons add up, with a ``k``-th of the rows.
 
     Parameters
     ----------
@@ -220,9 +224,6 @@ def Metric(labels: ArrayLike, epsilon_per_unit: float, *, neighbours: bool = Tru
         Increasing numbers.
     epsilon_per_unit : float
         Nats per unit of the labels.
-    neighbours : bool
-        Whether to require it of neighbouring labels alone. That implies all pairs, since ratios of neighbours multiply
-        and their epsilons add up, with a ``k``-th of the rows.
 
     Examples
     --------
@@ -235,17 +236,9 @@ def Metric(labels: ArrayLike, epsilon_per_unit: float, *, neighbours: bool = Tru
     rate = check_real(epsilon_per_unit, "epsilon_per_unit")
     if rate <= 0:
         raise InvalidInput(f"epsilon_per_unit is {rate:g}, expected a number above 0 (nats per unit of the labels)")
-    epsilons = rate * np.abs(numbers[:, np.newaxis] - numbers)
-    if neighbours:
-        places = np.arange(numbers.size)
-        epsilons[np.abs(places[:, np.newaxis] - places) > 1] = np.inf
-    widest = float(epsilons.max(where=np.isfinite(epsilons), initial=0.0))
-    if widest > MAX_EPSILON:
-        raise InvalidInput(
-            f"epsilon_per_unit is {rate:g}, so that two labels have an epsilon of {widest:g}: expected at most "
-            f"{MAX_EPSILON:g}, beyond which exp(epsilon) overflows (Pairwise takes infinity for such pairs)"
-        )
-    return Pairwise(epsilons)
+    places = np.arange(numbers.size)
+    apart = np.abs(places[:, np.newaxis] - places) > 1
+    return Pairwise(np.where(apart, np.inf, rate * np.abs(numbers[:, np.newaxis] - numbers)))
 
 
 def Sensitive(mask: ArrayLike, epsilon: float) -> Pairwise:  # noqa: N802

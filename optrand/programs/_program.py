@@ -10,12 +10,16 @@ to notions of privacy and constraints (:mod:`optrand.programs._parts`) and to ro
 
 from __future__ import annotations
 
+import copy
+import math
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from optrand import losses
 from optrand.base._suggestions import suggest_attributes
@@ -33,7 +37,7 @@ from optrand.base._validation import (
 from optrand.errors import InvalidInput
 from optrand.losses import Loss, Tabulated
 from optrand.programs import _backends
-from optrand.programs._certificate import Answer
+from optrand.programs._certificate import Answer, Status
 from optrand.programs._parts import Constraint, Privacy, Pure, Unbiased
 from optrand.programs._rows import Entry, Model, Rows, Sense
 
@@ -129,18 +133,13 @@ class Program(Model):
 
     def _check_size(self) -> None:
         # About 1.6 GB while the program is built.
-        k, n, largest = self.k, self.n, 50_000_000
-        parts = {type(notion).__name__: notion.entries(k, n) for notion in self.privacy}
-        if sum(parts.values()) > largest:
-            name, most = max(parts.items(), key=lambda part: part[1])
-            smaller = (
-                f"Pure(epsilon, form='floor') has {4 * k * n:,}"
-                if name == "Pure"
-                else "fewer outputs, or a metric of neighbouring labels, need fewer"
-            )
+        largest = 50_000_000
+        count = sum(notion.entries(self.k, self.n) for notion in self.privacy)
+        if count > largest:
             raise InvalidInput(
-                f"the rows of {name} for {k:,} labels and {n:,} outputs have {most:,} coefficients, some "
-                f"{32 * most / 1e9:,.1f} GB, above the limit of {largest:,}: {smaller}"
+                f"the rows of privacy for {self.k:,} labels and {self.n:,} outputs have {count:,} coefficients, some "
+                f"{32 * count / 1e9:,.1f} GB, above the limit of {largest:,}: Pure(epsilon, form='floor'), fewer "
+                "outputs, or a metric of neighbouring labels need fewer"
             )
 
     def add(self, name: str, coefficients: ArrayLike, sense: str, bound: ArrayLike) -> Program:
@@ -284,7 +283,28 @@ class Program(Model):
         InvalidInput
             A backend that is not known or not installed.
         """
-        return _backends.answer(self, _backends.find(backend))
+        engine = _backends.find(backend)
+        rows, low, high = self.matrices()
+        # Powers of two change no digit: a solution of the scaled program is one of the original.
+        scale = _backends.row_scales(rows)
+        unit = float(np.exp2(np.round(np.log2(np.abs(self.cost).max() or 1.0))))
+        sign = -1.0 if self.maximize else 1.0
+        scaled = sparse.csr_array(sparse.diags_array(scale) @ rows)
+        form = _backends.Form(sign * self.cost / unit, scaled, low * scale, high * scale, self.upper())
+        start = time.perf_counter()
+        result = engine.run(form)
+        seconds = time.perf_counter() - start
+        # A solver that diverged may return numbers that are not finite, which are no point.
+        point = result.x if np.isfinite(result.x).all() else np.zeros(0)
+        has_value = point.size and result.status not in (Status.INFEASIBLE, Status.UNBOUNDED)
+        value = float(self.cost @ point) if has_value else math.nan
+        multipliers = np.zeros(self.rows)
+        if result.multipliers.size and np.isfinite(result.multipliers).all():
+            # Derivatives of the scaled cost by scaled right-hand sides, and of minus the objective of a maximisation.
+            multipliers = sign * result.multipliers * scale * unit
+        said = engine.name, result.status, result.message
+        # A copy, since rows that are added to the program later belong to another question.
+        return Answer(copy.copy(self), *said, value, point, multipliers, result.iterations, seconds)
 
 
 def _check_parts(parts: object, kind: type[Any], name: str, example: str) -> tuple[Any, ...]:
