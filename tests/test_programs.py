@@ -1,4 +1,4 @@
-"""Programs: their sizes, one optimum for all of them, and tables that are private however the answer came out."""
+"""Problems on grids by column generation and as programs: one optimum, units, and tables that are private."""
 
 import math
 
@@ -10,7 +10,6 @@ from optrand.mechanism._tabulation import tabulate
 from optrand.programs import Program, Pure, Unbiased
 from optrand.solvers import ColumnGeneration, ReducedDual, solve
 from optrand.solvers._feasibility import attainable_loss
-from optrand.solvers.grid._column_generation import Master
 from tests.oracle import largest_ratio
 
 GAP = 1e-6
@@ -25,22 +24,6 @@ def mesh(epsilon, size=7):
     return np.linspace(low - 0.5, high + 0.5, size)
 
 
-# ------------------------------------------------------------------------------------------------------------- sizes
-def test_the_master_holds_the_columns_that_it_is_given():
-    problem = regression(LABELS, PRIOR, 1.0, bias_penalty=3.0, outputs=mesh(1.0))
-    members, outputs = np.array([[True, False], [True, True], [False, True]]), problem.outputs.values[[2, 4]]
-    master = Master(problem, members, outputs)
-    conic = master.conic()
-    assert (conic.cost.size, conic.cones) == (2 + 3, None)
-    assert master.linear().cost.tolist() == conic.cost[:2].tolist()
-    # The cost of a column, over E and in the unit of the program, from the definition.
-    for j in range(2):
-        s = np.where(members[:, j], math.e, 1.0)
-        cost = float(s @ (PRIOR * (outputs[j] - LABELS) ** 2 / 2)) / math.e
-        assert conic.cost[j] * master.unit == pytest.approx(cost)
-
-
-# ------------------------------------------------------------------------------------------------ one optimum for all
 @pytest.mark.parametrize("loss", [losses.squared, losses.absolute, losses.poisson_log])
 @pytest.mark.parametrize("penalty", [0.0, math.inf])
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
@@ -60,7 +43,6 @@ def test_two_ways_to_regress(loss, penalty, epsilon):
     assert mechanism.certificate.lower <= proof.upper + slack
 
 
-# ------------------------------------------------------------------------------------------------- reading answers
 @pytest.mark.parametrize("epsilon", [0.1, 8.0, 40.0])
 def test_what_is_read_is_private_to_the_last_digit(epsilon):
     for problem in (regression(LABELS, PRIOR, epsilon, outputs=mesh(epsilon)), classification(PRIOR, epsilon)):
