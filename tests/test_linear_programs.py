@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 from fractions import Fraction
+from functools import partial
 
 import highspy
 import numpy as np
@@ -318,19 +319,18 @@ def test_what_no_randomizer_keeps_is_proven_to_be_infeasible(seed):
     labels = np.arange(k)
     first, last = np.zeros((2, k, k))
     first[0], last[-1] = 1.0, rng.random(k)
+    stated, pure = partial(Program, labels, np.full(k, 1 / k)), Pure(1.0)
     programs = (
         # Means cannot differ by more than privacy allows between these ends.
-        Program(labels, np.full(k, 1 / k), np.linspace(-0.1, k - 0.9, 9), privacy=Pure(0.5), constraints=[Unbiased()]),
-        Program(labels, np.full(k, 1 / k), labels, privacy=MaximalLeakage(0.01), constraints=[BiasAtMost(0.1)]),
+        stated(np.linspace(-0.1, k - 0.9, 9), privacy=Pure(0.5), constraints=[Unbiased()]),
+        stated(labels, privacy=MaximalLeakage(0.01), constraints=[BiasAtMost(0.1)]),
         # Each of these has a row that forces probabilities to be 0, such as the mean of label 0 over outputs from 0 on.
-        Program(labels, np.full(k, 1 / k), labels, privacy=Pure(0.5), constraints=[Unbiased()]),
-        Program(labels, np.full(k, 1 / k), labels, privacy=Approximate(0.5, 0.0), constraints=[Unbiased()]),
-        Program(labels, np.full(k, 1 / k), labels, privacy=MaximalLeakage(1.0)).add("none", first, "<=", 0.0),
-        Program(labels, np.full(k, 1 / k), labels, privacy=Pure(1.0)).add("none", -last, ">=", 0.0),
-        Program(labels, np.full(k, 1 / k), labels, privacy=Pure(1.0)).add("twice", np.ones((k, k)), "==", k + 1.0),
-        Program(labels, np.full(k, 1 / k), labels, privacy=Pure(1.0)).add(
-            "row", rng.random((k, k)), ">=", float(k + rng.random())
-        ),
+        stated(labels, privacy=Pure(0.5), constraints=[Unbiased()]),
+        stated(labels, privacy=Approximate(0.5, 0.0), constraints=[Unbiased()]),
+        stated(labels, privacy=MaximalLeakage(1.0)).add("none", first, "<=", 0.0),
+        stated(labels, privacy=pure).add("none", -last, ">=", 0.0),
+        stated(labels, privacy=pure).add("twice", np.ones((k, k)), "==", k + 1.0),
+        stated(labels, privacy=pure).add("row", rng.random((k, k)), ">=", float(k + rng.random())),
     )
     for program in programs:
         assert_error("proven", solve_program, program, error=Infeasible)
@@ -394,44 +394,35 @@ def test_where_a_backend_stopped_in_an_infeasible_program_is_no_optimum(backend)
     assert repr(answer).startswith(f"<Answer of {answer.backend}: infeasible, ")
     assert "value" not in repr(answer)
     assert_error("its status is infeasible", proof.require, gap=math.inf, error=NotCertified)
-
-
-def test_an_answer_without_a_table_has_none():
-    answer = lp1([0.5, 0.5], 1.0).add("too much", [[1, 1], [0, 0]], ">=", 2).solve()
-    assert answer.status is Status.INFEASIBLE
-    assert np.isnan(answer.table).all()
-    assert answer.table.shape == (2, 2)
+    none = lp1([0.5, 0.5], 1.0).add("too much", [[1, 1], [0, 0]], ">=", 2).solve()
+    assert none.status is Status.INFEASIBLE
+    assert np.isnan(none.table).all()
+    assert none.table.shape == (2, 2)
 
 
 def test_wrong_arguments_are_refused_with_what_to_do():
     program = algorithm1([0, 1], [0.5, 0.5], 1.0, [-3.0, 0.0, 4.0])
+    ones, state = np.ones((2, 3)), partial(Program, [0, 1], [0.5, 0.5], [-1, 0, 2])
     assert_error(r"expected \(rows, 2, 3\)", program.add, "x", np.ones((2, 2)), "<=", 1)
-    assert_error("the name 'mean' of the rows is empty or in use", program.add, "mean", np.ones((2, 3)), "<=", 1)
-    assert_error("the name '' of the rows is empty", program.add, "", np.ones((2, 3)), "<=", 1)
-    assert_error("of type int, expected a text", program.add, 3, np.ones((2, 3)), "<=", 1)
-    assert_error("sense is '<'", program.add, "x", np.ones((2, 3)), "<", 1)
+    assert_error("the name 'mean' of the rows is empty or in use", program.add, "mean", ones, "<=", 1)
+    assert_error("the name '' of the rows is empty", program.add, "", ones, "<=", 1)
+    assert_error("of type int, expected a text", program.add, 3, ones, "<=", 1)
+    assert_error("sense is '<'", program.add, "x", ones, "<", 1)
     assert_error("expected one number per row", program.add, "x", np.ones((2, 2, 3)), "<=", [1, 2, 3])
     assert_error("finite", program.add, "x", np.full((2, 3), np.nan), "<=", 1)
     assert_error("diagonal", Pairwise, [[1, 1], [1, 0]])
     assert_error("negative", Pairwise, [[0, -1], [1, 0]])
+    assert_error(r"for 2 labels, expected \(2, 2\)", state, privacy=Pairwise(np.zeros((3, 3))))
     assert_error("below 1", Approximate, 1.0, 1.0)
     assert_error("form='floor'", lp1, np.full(400, 1 / 400), 1.0)
     assert_error("no backend is called 'GUROBY'", program.solve, "GUROBY")
-    with pytest.raises(InvalidInput, match=r"for 2 labels, expected \(2, 2\)"):
-        Program([0, 1], [0.5, 0.5], [0, 1], privacy=Pairwise(np.zeros((3, 3))))
-
-
-@by_case(
-    "arguments, message",
-    ({"privacy": 1.0}, r"privacy is of type float, expected an object of optrand.programs, such as Pure\(1.0\)"),
-    ({"privacy": Pure}, "privacy is the class Pure"),
-    ({"privacy": Pure(1.0), "constraints": [Unbiased]}, "constraints is the class Unbiased"),
-    ({"privacy": Pure(1.0), "constraints": ["mean"]}, "constraints is of type str"),
-    ({"privacy": Pure(1.0), "constraints": [Pure(1.0)]}, "constraints is of type Pure"),
-    ({"privacy": Unbiased()}, "privacy is of type Unbiased"),
-)
-def test_parts_of_a_program_that_are_none_are_named(arguments, message):
-    assert_error(message, Program, [0, 1], [0.5, 0.5], [-1, 0, 2], **arguments)
+    expected = r"privacy is of type float, expected an object of optrand.programs, such as Pure\(1.0\)"
+    assert_error(expected, state, privacy=1.0)
+    assert_error("privacy is the class Pure", state, privacy=Pure)
+    assert_error("privacy is of type Unbiased", state, privacy=Unbiased())
+    assert_error("constraints is the class Unbiased", state, privacy=Pure(1.0), constraints=[Unbiased])
+    assert_error("constraints is of type str", state, privacy=Pure(1.0), constraints=["mean"])
+    assert_error("constraints is of type Pure", state, privacy=Pure(1.0), constraints=[Pure(1.0)])
 
 
 def test_a_table_that_breaks_its_program_is_refused():
@@ -464,20 +455,15 @@ def test_a_table_counts_what_it_leaks():
     assert table.weights.tolist() == [[2, 2, 0], [1, 1, 2]]
 
 
-def test_the_rate_of_a_metric_is_limited_by_the_epsilons_of_pairs():
+def test_a_metric_of_neighbours_implies_that_of_all_pairs():
+    labels, prior = [0.0, 1.0, 3.0, 4.0], [0.4, 0.1, 0.2, 0.3]
+    notions = Metric(labels, 0.7), Pairwise(0.7 * np.abs(np.subtract.outer(labels, labels)))
+    values = [Program(labels, prior, np.linspace(-4, 8, 25), privacy=notion).solve().value for notion in notions]
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
     assert Metric([0.0, 1e-6, 3e-6], 250_000.0).epsilons[0, 1] == 0.25
     assert_error("entries above 700, where .* overflows: use infinity for them", Metric, [0, 1, 500], 2.0)
     for rate in (0.0, -1.0):
         assert_error(f"epsilon_per_unit is {rate:g}, expected a number above 0", Metric, [0, 1], rate)
-
-
-def test_a_metric_of_neighbours_implies_that_of_all_pairs():
-    labels, prior = [0.0, 1.0, 3.0, 4.0], [0.4, 0.1, 0.2, 0.3]
-    values = [
-        Program(labels, prior, np.linspace(-4, 8, 25), privacy=each).solve().value
-        for each in (Metric(labels, 0.7), Pairwise(0.7 * np.abs(np.subtract.outer(labels, labels))))
-    ]
-    assert values[0] == pytest.approx(values[1], rel=1e-9)
 
 
 def test_solve_certify_load_and_the_command_line_take_programs(tmp_path):

@@ -155,7 +155,7 @@ class Answer:
         All variables: the table row by row, and the variables behind it. Empty if there is no point. With a status
         other than optimal it is where the backend stopped.
     multipliers : array
-        For every row the derivative of the optimal value by its right-hand side. Empty if the backend returns none.
+        For every row the derivative of the optimal value by its right-hand side. Zeros if the backend returns none.
     iterations : int
     seconds : float
         Run time of the backend alone.

@@ -184,7 +184,9 @@ class Program(Model):
             raise InvalidInput(f"the name {name!r} of the rows is empty or in use: choose another name")
         senses = {each.value: each for each in Sense}
         if sense not in list(senses):
-            raise InvalidInput(f"sense is {sense!r}, expected one of {', '.join(map(repr, senses))} for all rows")
+            raise InvalidInput(
+                f"sense is {sense!r}, expected one of {', '.join(map(repr, senses))}, the same for all rows"
+            )
         rows = np.arange(array.shape[0])
         entries: list[Entry] = [(rows[:, np.newaxis], np.arange(k * n), array.reshape(rows.size, -1), 0.0)]
         self._append(Rows.of(name, senses[sense], entries, right, tuple(map(str, rows.tolist()))))
