@@ -19,18 +19,13 @@ ACCURACY = 1e-6
 every_engine = pytest.mark.parametrize("engine", ENGINES, ids=repr)
 
 
-def rows(entries, size=2):
-    return sparse.csr_array(np.array(entries, dtype=float).reshape(-1, size))
-
-
 def form(cost, equal, equal_to, less, less_than):
     """Two kinds of rows, ``equal @ x == equal_to`` first, then ``less @ x <= less_than``."""
-    equal_to, less_than = np.array(equal_to, dtype=float), np.array(less_than, dtype=float)
     return Form(
         np.array(cost, dtype=float),
-        sparse.csr_array(sparse.vstack((rows(equal, len(cost)), rows(less, len(cost))))),
-        np.concatenate((equal_to, np.full(less_than.size, -np.inf))),
-        np.concatenate((equal_to, less_than)),
+        sparse.csr_array(np.vstack((equal, less)).astype(float)),
+        np.concatenate((equal_to, np.full(len(less_than), -np.inf))),
+        np.concatenate((equal_to, less_than)).astype(float),
         np.full(len(cost), np.inf),
     )
 
@@ -73,28 +68,19 @@ def test_a_program_without_an_answer_is_said_to_have_none(engine):
     assert not (answer.x.size and answer.multipliers.size)
 
 
-def cones(cost, equal, equal_to, *, less=(), less_than=(), quadratic=None, arcs=1):
-    """A program in ``c, m, q`` of each arc, with ``m^2 <= c q``: the cone ``c + q >= hypot(c - q, 2 m)``."""
-    cost = np.array(cost, dtype=float)
-    triples = np.zeros((3 * arcs, cost.size))
-    for j in range(arcs):
-        triples[3 * j, [j, 2 * arcs + j]] = -1
-        triples[3 * j + 1, [j, 2 * arcs + j]] = -1, 1
-        triples[3 * j + 2, arcs + j] = -2
-    return ConicProgram(
-        quadratic=sparse.csc_array(np.diag(np.zeros(cost.size) if quadratic is None else quadratic)),
-        cost=cost,
-        equal=sparse.csc_array(rows(equal, cost.size)),
-        equal_to=np.array(equal_to, dtype=float),
-        less=sparse.csc_array(rows(less, cost.size)),
-        less_than=np.array(less_than, dtype=float),
-        cones=Cones(sparse.csc_array(triples), np.zeros(3 * arcs)) if arcs else None,
-    )
+def cone(cost, equal, equal_to, less, less_than, quadratic):
+    """A program in ``c, m, q`` and others, with ``m^2 <= c q``: the cone ``c + q >= hypot(c - q, 2 m)``."""
+    triples = np.zeros((3, len(cost)))
+    triples[:, :3] = [[-1, 0, -1], [-1, 0, 1], [0, -2, 0]]
+    matrices = [sparse.csc_array(np.array(rows, dtype=float)) for rows in (np.diag(quadratic), equal, less)]
+    right = np.array(equal_to, dtype=float), np.array(less_than, dtype=float)
+    cones = Cones(sparse.csc_array(triples), np.zeros(3))
+    return ConicProgram(matrices[0], np.array(cost, dtype=float), matrices[1], right[0], matrices[2], right[1], cones)
 
 
 def test_signs_of_a_cone_program():
     """Minimise q - m with c = 2 and m^2 <= c q: q = m^2 / 2 is least with m at 1. The cost is -1/2 = -c / 4."""
-    answer = Clarabel().solve(cones([0, -1, 1], [[1, 0, 0]], [2]))
+    answer = Clarabel().solve(cone([0, -1, 1], [[1, 0, 0]], [2], np.zeros((0, 3)), [], np.zeros(3)))
     assert answer.x == pytest.approx([2.0, 1.0, 0.5], abs=ACCURACY)
     assert answer.equal_dual == pytest.approx([-0.25], abs=ACCURACY)
     # In the cone lies (c + q, c - q, 2 m), on its boundary. The multipliers lie in it too, and at right angles.
@@ -111,16 +97,8 @@ def test_a_cone_program_with_a_bound_and_a_quadratic_cost():
 
     At m = 1/2 b is 3/2, and q = 1/4. One unit more of the mean costs 3 b = 9/2, one more of c saves q / c = 1/4.
     """
-    answer = Clarabel().solve(
-        cones(
-            [0, 0, 1, 0],
-            [[1, 0, 0, 0], [0, 1, 0, 1]],
-            [1, 2],
-            less=[[0, 1, 0, 0]],
-            less_than=[0.5],
-            quadratic=[0, 0, 0, 3.0],
-        )
-    )
+    equal, less = [[1, 0, 0, 0], [0, 1, 0, 1]], [[0, 1, 0, 0]]
+    answer = Clarabel().solve(cone([0, 0, 1, 0], equal, [1, 2], less, [0.5], [0, 0, 0, 3.0]))
     assert answer.x == pytest.approx([1.0, 0.5, 0.25, 1.5], abs=ACCURACY)
     assert answer.equal_dual == pytest.approx([-0.25, 4.5], abs=ACCURACY)
     assert answer.iterations > 0
@@ -129,5 +107,5 @@ def test_a_cone_program_with_a_bound_and_a_quadratic_cost():
 
 def test_a_cone_program_without_an_answer():
     """No m and q go with c = -1."""
-    answer = Clarabel().solve(cones([0, 0, 1], [[1, 0, 0]], [-1]))
+    answer = Clarabel().solve(cone([0, 0, 1], [[1, 0, 0]], [-1], np.zeros((0, 3)), [], np.zeros(3)))
     assert "Infeasible" in answer.status
