@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import errno
 import math
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -72,8 +71,6 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
         """Check that the table keeps every row and every notion of privacy."""
         # Rows that are added to the program later belong to another question.
         object.__setattr__(self, "program", copy.copy(self.program))
-        if not self.program.cells:
-            raise InvalidInput("a mechanism needs a program over a table")
         multipliers = np.array(self.multipliers, dtype=np.float64)
         if multipliers.shape != (self.program.rows,) or not np.isfinite(multipliers).all():
             raise InvalidInput(f"multipliers must be {self.program.rows} finite numbers, one per row of the program")
@@ -95,21 +92,17 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
     @cached_property
     def _point(self) -> list[fmpq]:
         """Probabilities of all outputs that the program allows, row by row."""
-        places = {v: o for o, v in enumerate(self.program.outputs.tolist())}
-        k, n = self.program.k, self.program.n
-        point = [fmpq(0)] * (k * n)
-        for v, column in zip(self.table.outputs.tolist(), self.table.weights.T, strict=True):
+        point = [fmpq(0)] * self.program.cells
+        places = np.searchsorted(self.program.outputs, self.table.outputs).tolist()
+        for o, column in zip(places, self.table.weights.T, strict=True):
             for y, weight in enumerate(column):
-                point[y * n + places[v]] = fmpq(weight, self.table.total)
+                point[y * self.program.n + o] = fmpq(weight, self.table.total)
         return point
 
     @cached_property
     def _measures(self) -> list[tuple[str, float, bool]]:
         prior = tuple(self.program.prior.tolist())
-        names = [type(notion).__name__ for notion in self.program.privacy]
-        return [
-            (name, *notion.measure(self.table, prior)) for name, notion in zip(names, self.program.privacy, strict=True)
-        ]
+        return [(type(notion).__name__, *notion.measure(self.table, prior)) for notion in self.program.privacy]
 
     def certify(self) -> ProgramCertificate:
         """Compute the certificate again from the program, the table and the multipliers alone.
@@ -177,8 +170,6 @@ def solve_program(program: Program, backend: str | Backend = "highs") -> Program
     InvalidInput
         A program without a table.
     """
-    if not isinstance(program, Program):
-        raise InvalidInput(f"program is of type {type(program).__name__}, expected a Program")
     if not program.k:
         raise InvalidInput(
             "the program has no table M[y, o] to draw from: program.solve().certify() bounds its optimum, and lp1 is "
@@ -212,10 +203,11 @@ def load(path: str | PathLike[str]) -> Mechanism | ProgramMechanism:
     """
     expect(path, (str, PathLike), "path", "the path of a file of Mechanism.save")
     file = Path(path)
-    if not file.exists() or file.is_dir():
-        error, code = (IsADirectoryError, errno.EISDIR) if file.is_dir() else (FileNotFoundError, errno.ENOENT)
-        raise error(code, f"the mechanism is {missing(file)}: name a file of Mechanism.save", str(file))
-    data = file.read_bytes()
+    try:
+        data = file.read_bytes()
+    except (FileNotFoundError, IsADirectoryError) as error:
+        message = f"the mechanism is {missing(file)}: name a file of Mechanism.save"
+        raise type(error)(error.errno, message, str(file)) from None
     kind = ProgramMechanism if _strict_json.read_format(data) == ProgramMechanism.FORMAT else Mechanism
     return kind.from_bytes(data)
 
