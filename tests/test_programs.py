@@ -1,16 +1,15 @@
-"""Problems on grids by column generation and as programs: one optimum, units, and tables that are private."""
+"""Problems on grids by column generation and as programs: one optimum, and units."""
 
 import math
 
 import numpy as np
 import pytest
 
-from optrand import certify, classification, losses, regression, unbiased_range, unbiased_regression
+from optrand import certify, losses, regression, unbiased_range, unbiased_regression
 from optrand.mechanism._tabulation import tabulate
 from optrand.programs import Program, Pure, Unbiased
 from optrand.solvers import ColumnGeneration, ReducedDual, solve
 from optrand.solvers._feasibility import attainable_loss
-from tests.oracle import largest_ratio
 
 GAP = 1e-6
 """Accuracy of the least accurate backend."""
@@ -41,14 +40,6 @@ def test_two_ways_to_regress(loss, penalty, epsilon):
     slack = 1e-9 * abs(proof.upper)
     assert proof.lower <= mechanism.certificate.upper + slack
     assert mechanism.certificate.lower <= proof.upper + slack
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 8.0, 40.0])
-def test_what_is_read_is_private_to_the_last_digit(epsilon):
-    for problem in (regression(LABELS, PRIOR, epsilon, outputs=mesh(epsilon)), classification(PRIOR, epsilon)):
-        randomizer = ColumnGeneration()(problem).randomizer
-        assert largest_ratio(randomizer.matrix) <= math.exp(epsilon) * (1 + 1e-12)
-        assert np.abs(randomizer.matrix.sum(axis=1) - 1).max() <= 1e-9
 
 
 def test_rows_and_duals_are_in_the_units_of_the_problem():

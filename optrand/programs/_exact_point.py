@@ -14,7 +14,6 @@ If the proven gap is still too large, the answer is refined (:func:`refine`) and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from flint import fmpq, fmpq_mat
@@ -100,37 +99,30 @@ def find_forced_zeros(program: Model) -> NDArray[np.bool_]:
 
 def _find_inside(program: Model, forced: NDArray[np.bool_], engine: Backend) -> tuple[Point, Point]:
     """Find a point with slack in every row that keeps the equations exactly. Return it with its slacks."""
-    interior = _find_interior(program, forced, engine)
-    if interior.violation > 0:
+    inner, violation, _ = _find_interior(program, forced, engine)
+    if violation > 0:
         _prove_infeasible(program, engine)
-    point = _solve_equations(program, [rational(x) for x in interior.point.tolist()], forced)
+    point = _solve_equations(program, [rational(x) for x in inner.tolist()], forced)
     return point, _list_slacks(program, point)
 
 
 def _prove_infeasible(program: Model, engine: Backend) -> None:
     """Raise Infeasible if the multipliers of the least violation prove that no point is feasible."""
     # Multipliers of rows prove nothing about the program if variables are held at 0 beside its rows.
-    interior = _find_interior(program, np.zeros(program.variables, dtype=bool), engine)
-    margin = bound(program, interior.multipliers, without_cost=True)
-    if interior.violation > 0 and margin > 0:
+    _, violation, multipliers = _find_interior(program, np.zeros(program.variables, dtype=bool), engine)
+    margin = bound(program, multipliers, without_cost=True)
+    if violation > 0 and margin > 0:
         raise Infeasible(
             f"no randomizer keeps all rows of the program, proven by multipliers with a margin of {float(margin):.3g}: "
             f"the rows are {', '.join(program.blocks)}"
         )
 
 
-class _Interior(NamedTuple):
-    """Point with the largest least slack, its largest violation, and the multipliers of its rows."""
+def _find_interior(program: Model, forced: NDArray[np.bool_], backend: Backend) -> tuple[Floats, float, Floats]:
+    """Find the point with the largest least slack. Return it with its largest violation and the multipliers of rows.
 
-    point: Floats
-    violation: float
-    multipliers: Floats
-
-
-def _find_interior(program: Model, forced: NDArray[np.bool_], backend: Backend) -> _Interior:
-    """Find the point with the largest least slack, violations counted as negative slack.
-
-    Variables that are forced to 0, and rows of such variables alone, have no slack that counts.
+    Violations count as negative slack. Variables that are forced to 0, and rows of such variables alone, have no slack
+    that counts.
     """
     rows, low, high = program.matrices()
     variables, count = program.variables, program.rows
@@ -173,7 +165,7 @@ def _find_interior(program: Model, forced: NDArray[np.bool_], backend: Backend) 
     found[up] += result.multipliers[: up.sum()]
     found[down] += result.multipliers[up.sum() : up.sum() + down.sum()]
     multipliers = (-1.0 if program.maximize else 1.0) * found * scale
-    return _Interior(sizes * result.x[:variables], float(result.x[variables + 1]), multipliers)
+    return sizes * result.x[:variables], float(result.x[variables + 1]), multipliers
 
 
 def _variable_sizes(rows: sparse.csr_array, high: Floats) -> Floats:
@@ -195,8 +187,6 @@ def _solve_equations(program: Model, near: Sequence[fmpq], forced: NDArray[np.bo
     ]
     floats = np.array([float(x) for x in point])
     blocks = [block for block in program.blocks.values() if block.sense is Sense.EQUAL]
-    if not blocks:
-        return point
     matrix = sparse.csr_array(sparse.vstack([block.matrix(program.variables) for block in blocks]))
     # The rank does not depend on the units of labels and outputs.
     rows = row_scales(matrix)[:, np.newaxis] * matrix.toarray()
@@ -207,33 +197,21 @@ def _solve_equations(program: Model, near: Sequence[fmpq], forced: NDArray[np.bo
     rank = int((np.abs(np.diag(factor)) > 1e-12 * abs(factor[0, 0])).sum())
     chosen = order[:rank].tolist()
     equations = [(dict(entries), limit) for block in blocks for _, entries, limit in block.exact(relaxed=False)]
-    residuals = [limit - sum(a * point[j] for j, a in entries.items()) for entries, limit in equations]
-    places = {j: t for t, j in enumerate(chosen)}
-    system = [{places[j]: a for j, a in entries.items() if j in places} for entries, _ in equations]
-    for j, step in zip(chosen, _solve_exactly(system, residuals, rank), strict=True):
-        point[j] += step
+    system = fmpq_mat(len(equations), rank + 1)
+    for i, (entries, limit) in enumerate(equations):
+        for column, j in enumerate(chosen):
+            system[i, column] = entries.get(j, 0)
+        system[i, rank] = limit - sum(a * point[j] for j, a in entries.items())
+    reduced, pivots = system.rref()
+    # Every column but the last has a pivot, unless no correction keeps all equations.
+    if pivots != rank or reduced[rank - 1, rank - 1] == 0:
+        raise NotCertified(
+            "equations of the program contradict each other when they are solved exactly: subtract a constant from "
+            "labels and outputs that are far from 0, and leave out rows '==' that follow from others"
+        )
+    for column, j in enumerate(chosen):
+        point[j] += reduced[column, rank]
     return point
-
-
-def _solve_exactly(rows: list[dict[int, fmpq]], right: list[fmpq], unknowns: int) -> list[fmpq]:
-    """Solve a system in rationals, or raise `NotCertified` if the equations contradict each other."""
-    matrix = fmpq_mat(len(rows), unknowns + 1)
-    for i, (row, limit) in enumerate(zip(rows, right, strict=True)):
-        for j, a in row.items():
-            matrix[i, j] = a
-        matrix[i, unknowns] = limit
-    reduced, rank = matrix.rref()
-    # A column without a pivot has no correction.
-    solution = [fmpq(0)] * unknowns
-    for i in range(rank):
-        pivot = next(j for j in range(unknowns + 1) if reduced[i, j] != 0)
-        if pivot == unknowns:
-            raise NotCertified(
-                "equations of the program contradict each other when they are solved exactly: subtract a constant from "
-                "labels and outputs that are far from 0, and leave out rows '==' that follow from others"
-            )
-        solution[pivot] = reduced[i, unknowns]
-    return solution
 
 
 def _list_slacks(program: Model, point: Point) -> Point:

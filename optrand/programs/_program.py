@@ -117,7 +117,14 @@ class Program(Model):
         self.privacy: tuple[Privacy, ...] = _check_parts(privacy, Privacy, "privacy", "Pure(1.0)")
         self.constraints: tuple[Constraint, ...] = _check_parts(constraints, Constraint, "constraints", "Unbiased()")
         self.loss = _check_loss(loss, self.labels, self.outputs)
-        self._check_size()
+        # About 1.6 GB while the program is built.
+        largest, count = 50_000_000, sum(notion.entries(self.k, self.n) for notion in self.privacy)
+        if count > largest:
+            raise InvalidInput(
+                f"the rows of privacy for {self.k:,} labels and {self.n:,} outputs have {count:,} coefficients, some "
+                f"{32 * count / 1e9:,.1f} GB, above the limit of {largest:,}: Pure(epsilon, form='floor'), fewer "
+                "outputs, or a metric of neighbouring labels need fewer"
+            )
         self.variable_names = tuple(f"M[y={y}, {v}]" for y in self.label_names for v in self.output_names)
         cells = np.arange(self.cells)
         self._append(Rows.of("sum", Sense.EQUAL, [(cells // self.n, cells, 1.0, 0.0)], 1.0, self.label_names))
@@ -130,17 +137,6 @@ class Program(Model):
             self.variable_names += notion.extra_names(self)
         cost = (self.prior[:, np.newaxis] * self.loss).ravel()
         self.cost = np.concatenate((cost, np.zeros(self.variables - self.cells)))
-
-    def _check_size(self) -> None:
-        # About 1.6 GB while the program is built.
-        largest = 50_000_000
-        count = sum(notion.entries(self.k, self.n) for notion in self.privacy)
-        if count > largest:
-            raise InvalidInput(
-                f"the rows of privacy for {self.k:,} labels and {self.n:,} outputs have {count:,} coefficients, some "
-                f"{32 * count / 1e9:,.1f} GB, above the limit of {largest:,}: Pure(epsilon, form='floor'), fewer "
-                "outputs, or a metric of neighbouring labels need fewer"
-            )
 
     def add(self, name: str, coefficients: ArrayLike, sense: str, bound: ArrayLike) -> Program:
         """Add rows ``sum_{y, o} coefficients[i, y, o] M[y, o]  sense  bound[i]`` to this program, and return it.
