@@ -17,6 +17,9 @@ from optrand.errors import InvalidInput
 from optrand.model._table import Table
 from optrand.programs._rows import Entry, Model, Names, Rows, Sense
 
+Pairs = NDArray[np.intp]
+"""Ordered pairs of labels, one per row."""
+
 Prior = tuple[float, ...]
 
 
@@ -88,71 +91,60 @@ class Pairwise(Privacy):
         matrix.flags.writeable = False
         object.__setattr__(self, "epsilons", matrix)
 
-    def pairs(self, k: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-        """Return the ordered pairs of labels that need rows, and their epsilons."""
+    def pairs(self, k: int) -> Pairs:
+        """Return the ordered pairs of labels that need rows."""
         if self.epsilons.shape != (k, k):
             raise InvalidInput(f"epsilons has shape {self.epsilons.shape} for {k} labels, expected ({k}, {k})")
-        first, second = np.nonzero(np.isfinite(self.epsilons) & ~np.eye(k, dtype=bool))
-        return first, second, self.epsilons[first, second]
+        return np.argwhere(np.isfinite(self.epsilons) & ~np.eye(k, dtype=bool))
 
     def entries(self, k: int, n: int) -> int:
-        return 2 * n * self.pairs(k)[0].size
+        return 2 * n * len(self.pairs(k))
 
     def rows(self, program: Model) -> list[Rows]:
         """Build the rows of each pair, equations where its epsilon is 0: no table would keep both signs strictly."""
-        first, second, epsilons = self.pairs(program.k)
-        same = epsilons == 0
-        rows = [_build_pair_rows(program, first[~same], second[~same], epsilons[~same])]
+        pairs = self.pairs(program.k)
+        first, second = pairs.T
+        epsilons = self.epsilons[first, second]
+        rows = [_build_pair_rows(program, pairs[epsilons > 0], epsilons[epsilons > 0])]
         # Rows of one sum that are nowhere larger are equal: one direction is enough.
-        once = same & ((first < second) | (self.epsilons[second, first] != 0))
+        once = (epsilons == 0) & ((first < second) | (self.epsilons[second, first] != 0))
         if once.any():
-            rows.append(_build_pair_rows(program, first[once], second[once], 0.0, name="equal", sense=Sense.EQUAL))
+            rows.append(_build_pair_rows(program, pairs[once], 0.0, name="equal", sense=Sense.EQUAL))
         return rows
 
     def measure(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
         """Return the largest share of its epsilon that a pair of labels uses, and whether that is at most 1."""
         share = 0.0
-        for y, z, epsilon in zip(*self.pairs(table.k), strict=True):
-            ratio = table.pair_ratio(int(y), int(z))
+        for y, z in self.pairs(table.k).tolist():
+            ratio, epsilon = table.pair_ratio(y, z), float(self.epsilons[y, z])
             # The verdict is exact. The share, a figure for the reader, is rounded.
-            if ratio is None or not is_at_most_exp(ratio, float(epsilon)):
+            if ratio is None or not is_at_most_exp(ratio, epsilon):
                 return math.inf, False
             if epsilon:
                 share = max(share, log_above(max(ratio, Fraction(1))) / epsilon)
         return share, True
 
 
-def _all_pairs(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _all_pairs(k: int) -> Pairs:
     """Return the ordered pairs of labels."""
-    first, second = np.nonzero(~np.eye(k, dtype=bool))
-    return first, second
+    return np.argwhere(~np.eye(k, dtype=bool))
 
 
-def _name_pairs(program: Model, first: NDArray[np.intp], second: NDArray[np.intp]) -> Names:
+def _name_pairs(program: Model, pairs: Pairs) -> Names:
     names = program.label_names
-    return tuple(f"{names[y]} > {names[z]}" for y, z in zip(first.tolist(), second.tolist(), strict=True))
+    return tuple(f"{names[y]} > {names[z]}" for y, z in pairs.tolist())
 
 
 def _build_pair_rows(
-    program: Model,
-    first: NDArray[np.intp],
-    second: NDArray[np.intp],
-    epsilons: ArrayLike,
-    *more: Entry,
-    name: str = "privacy",
-    sense: Sense = Sense.LESS,
+    program: Model, pairs: Pairs, epsilons: ArrayLike, *more: Entry, name: str = "privacy", sense: Sense = Sense.LESS
 ) -> Rows:
     """Build the rows ``M[y, o] - exp(epsilon) M[z, o] <= 0``, one for each pair and output, with further entries."""
-    n = program.n
-    row, o = np.arange(first.size * n).reshape(-1, n), np.arange(n)
+    row = np.arange(len(pairs) * program.n).reshape(-1, program.n)
+    first, second = (labels[:, np.newaxis] * program.n + np.arange(program.n) for labels in pairs.T)
     # The exponential stays symbolic for proofs to round.
-    powers = np.broadcast_to(np.asarray(epsilons), first.shape)[:, np.newaxis]
-    entries: list[Entry] = [
-        (row, first[:, np.newaxis] * n + o, 1.0, 0.0),
-        (row, second[:, np.newaxis] * n + o, -1.0, powers),
-        *more,
-    ]
-    return Rows.of(name, sense, entries, 0.0, _name_pairs(program, first, second), program.output_names)
+    powers = np.broadcast_to(np.asarray(epsilons), len(pairs))[:, np.newaxis]
+    entries: list[Entry] = [(row, first, 1.0, 0.0), (row, second, -1.0, powers), *more]
+    return Rows.of(name, sense, entries, 0.0, _name_pairs(program, pairs), program.output_names)
 
 
 @dataclass(frozen=True)
@@ -198,7 +190,7 @@ class Pure(_Budgeted):
 
     def rows(self, program: Model) -> list[Rows]:
         if self.form == "pairwise":
-            return [_build_pair_rows(program, *_all_pairs(program.k), self.epsilon)]
+            return [_build_pair_rows(program, _all_pairs(program.k), self.epsilon)]
         cells, axes = np.arange(program.cells), (program.label_names, program.output_names)
         floors = program.variables + cells % program.n
         # ``f[o] - M[y, o] <= 0`` and ``M[y, o] - exp(epsilon) f[o] <= 0``: all pairs by way of the floor.
@@ -237,8 +229,8 @@ def Metric(labels: ArrayLike, epsilon_per_unit: float) -> Pairwise:  # noqa: N80
     if rate <= 0:
         raise InvalidInput(f"epsilon_per_unit is {rate:g}, expected a number above 0 (nats per unit of the labels)")
     places = np.arange(numbers.size)
-    apart = np.abs(places[:, np.newaxis] - places) > 1
-    return Pairwise(np.where(apart, np.inf, rate * np.abs(numbers[:, np.newaxis] - numbers)))
+    apart = np.abs(np.subtract.outer(places, places)) > 1
+    return Pairwise(np.where(apart, np.inf, rate * np.abs(np.subtract.outer(numbers, numbers))))
 
 
 def Sensitive(mask: ArrayLike, epsilon: float) -> Pairwise:  # noqa: N802
@@ -290,8 +282,8 @@ class Approximate(_Budgeted):
         object.__setattr__(self, "delta", delta)
 
     def extra_names(self, program: Model) -> Names:
-        pairs = _name_pairs(program, *_all_pairs(program.k))
-        return tuple(f"excess[{pair}, {v}]" for pair in pairs for v in program.output_names)
+        names = _name_pairs(program, _all_pairs(program.k))
+        return tuple(f"excess[{pair}, {v}]" for pair in names for v in program.output_names)
 
     def entries(self, k: int, n: int) -> int:
         return 4 * n * k * (k - 1)
@@ -299,12 +291,11 @@ class Approximate(_Budgeted):
     def rows(self, program: Model) -> list[Rows]:
         """Build the rows of pure privacy, relaxed by excess variables, and the rows that bound each pair's sum."""
         pairs = _all_pairs(program.k)
-        cells = np.arange(pairs[0].size * program.n)
-        excess = program.variables + cells
-        sums: list[Entry] = [(cells // program.n, excess, 1.0, 0.0)]
+        cells = np.arange(len(pairs) * program.n)
+        excess, sums = program.variables + cells, cells // program.n
         return [
-            _build_pair_rows(program, *pairs, self.epsilon, (cells, excess, -1.0, 0.0)),
-            Rows.of("delta", Sense.LESS, sums, self.delta, _name_pairs(program, *pairs)),
+            _build_pair_rows(program, pairs, self.epsilon, (cells, excess, -1.0, 0.0)),
+            Rows.of("delta", Sense.LESS, [(sums, excess, 1.0, 0.0)], self.delta, _name_pairs(program, pairs)),
         ]
 
     def measure(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
@@ -335,10 +326,10 @@ class MaximalLeakage(_Budgeted):
         n, cells = program.n, np.arange(program.cells)
         # The variable is at least every entry of its column, so that the last row bounds the sum of the largest ones.
         below: list[Entry] = [(cells, cells, 1.0, 0.0), (cells, program.variables + cells % n, -1.0, 0.0)]
-        total: list[Entry] = [(0, program.variables + np.arange(n), 1.0, 0.0)]
+        total = 0, program.variables + np.arange(n), 1.0, 0.0
         return [
             Rows.of("largest", Sense.LESS, below, 0.0, program.label_names, program.output_names),
-            Rows.of("leakage", Sense.LESS, total, 1.0, ("0",), bound_power=self.epsilon),
+            Rows.of("leakage", Sense.LESS, [total], 1.0, ("0",), bound_power=self.epsilon),
         ]
 
     def measure(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
