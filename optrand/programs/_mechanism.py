@@ -267,12 +267,12 @@ def decode_program(document: Document) -> Program:
 
 
 def _decode_part(document: Document, base: type) -> Any:
-    fields = dict(document)
-    name = fields.pop("kind")
+    parts = dict(document)
+    name = parts.pop("kind")
     kind = getattr(_parts, name, None)
     if not (isinstance(kind, type) and issubclass(kind, base)):
         raise InvalidFile(f"the file names the part {name[:40]!r}, which is no {base.__name__} of optrand.programs")
     if kind is _parts.Pairwise:
         # Infinity is a text.
-        fields["epsilons"] = np.array(fields["epsilons"], dtype=float)
-    return kind(**fields)
+        parts["epsilons"] = np.array(parts["epsilons"], dtype=float)
+    return kind(**parts)
