@@ -404,6 +404,7 @@ def test_wrong_arguments_are_refused_with_what_to_do():
     program = algorithm1([0, 1], [0.5, 0.5], 1.0, [-3.0, 0.0, 4.0])
     ones, state = np.ones((2, 3)), partial(Program, [0, 1], [0.5, 0.5], [-1, 0, 2])
     assert_error(r"expected \(rows, 2, 3\)", program.add, "x", np.ones((2, 2)), "<=", 1)
+    assert_error(r"expected \(rows, 2, 3\)", program.add, "x", np.zeros((0, 2, 3)), "<=", 1)
     assert_error("the name 'mean' of the rows is empty or in use", program.add, "mean", ones, "<=", 1)
     assert_error("the name '' of the rows is empty", program.add, "", ones, "<=", 1)
     assert_error("of type int, expected a text", program.add, 3, ones, "<=", 1)
@@ -416,6 +417,8 @@ def test_wrong_arguments_are_refused_with_what_to_do():
     assert_error("below 1", Approximate, 1.0, 1.0)
     assert_error("form='floor'", lp1, np.full(400, 1 / 400), 1.0)
     assert_error("no backend is called 'GUROBY'", program.solve, "GUROBY")
+    for wrong in (Highs("simplx"), Highs(tolerance=1e-12), Highs(time_limit=-1.0)):
+        assert_error("HiGHS does not take the ", program.solve, wrong)
     expected = r"privacy is of type float, expected an object of optrand.programs, such as Pure\(1.0\)"
     assert_error(expected, state, privacy=1.0)
     assert_error("privacy is the class Pure", state, privacy=Pure)

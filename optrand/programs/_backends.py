@@ -98,7 +98,8 @@ class Highs:
             ("dual_feasibility_tolerance", self.tolerance),
             ("time_limit", self.time_limit),
         ):
-            model.setOptionValue(option, value)
+            if model.setOptionValue(option, value) != highspy.HighsStatus.kOk:
+                raise InvalidInput(f"HiGHS does not take the {option} {value!r}")
         model.run()
         said, solution, info = model.getModelStatus(), model.getSolution(), model.getInfo()
         # Presolve may not decide which of the two it is. A program over distributions is never unbounded.

@@ -163,7 +163,7 @@ class Program(Model):
         k, n = self.k, self.n
         array = rectangular(coefficients, "coefficients", float)
         array = array[np.newaxis] if array.ndim == 2 else array
-        if array.ndim != 3 or array.shape[1:] != (k, n):
+        if array.ndim != 3 or array.shape[1:] != (k, n) or not array.shape[0]:
             raise InvalidInput(
                 f"coefficients have shape {np.shape(coefficients)}, expected (rows, {k}, {n}) or ({k}, {n}): one "
                 "number per label and output"
