@@ -9,7 +9,7 @@ from asserting import assert_error
 
 import optrand
 from optrand.data import weeks_worked_path
-from optrand.mechanism._tabulation import mixture
+from optrand.mechanism._columns import mixture
 from optrand.release._plan import LIMITS, Conditioning, condition, draw_histograms, find_mechanisms
 from optrand.release._question import Question
 from optrand.release._record import ReleaseRecord

@@ -151,14 +151,6 @@ def test_the_table_is_walked_in_blocks(monkeypatch):
     assert problem.value(channel) == pytest.approx(whole, rel=1e-14)
 
 
-def test_leaving_out_arcs_without_mass_keeps_arcs():
-    channel = Randomizer.of_arcs([0.0, 1.0], Arcs(2, [0, 0, 1], [0, 1, 1], [0.0, 0.5, 1.0], [0.3, 0.0, 0.3]), 1.0)
-    lean = channel.without_unused_outputs()
-    assert lean.arcs is not None
-    assert lean.outputs.tolist() == [0.0, 1.0]
-    assert np.array_equal(lean.matrix, channel.matrix[:, [0, 2]])
-
-
 def test_signature_tells_staircases_from_the_rest_and_empty_columns():
     signature = closed_forms.rr([0, 1, 2], 1.0).randomizer.signature()
     assert ["".join(row) for row in signature] == ["ULL", "LUL", "LLU"]
