@@ -228,11 +228,14 @@ def certify_table(problem: Problem, table: Table, dual: Dual | None, *, worst_ca
     """Certify a private table as an answer to a problem, with the multipliers of the bound (see :func:`certify`)."""
     bound = -math.inf if dual is None else lower_bound(problem, dual)
     bias = float_above(table.largest_bias)
-    findings, value = _find_bias(problem, bias), math.inf
-    # A biased table may well beat every unbiased one. Its loss is no upper bound of their optimum.
-    if not findings:
+    findings, value = list[str](), math.inf
+    if problem.unbiased and bias:
+        # A biased table may well beat every unbiased one. Its loss is no upper bound of their optimum.
+        findings.append(f"biased by up to {format_above(bias, 3)} where no bias is allowed")
+    else:
         value = float_above(exact_objective(problem, table))
-        findings = () if value < math.inf else ("its loss overflows in floats",)
+        if value == math.inf:
+            findings.append("its loss overflows in floats")
     if worst_case:
         bound, value = _bound_worst_case(problem, table, bound, feasible=not findings)
     maximised, ratio = problem.sign < 0, table.largest_ratio
@@ -242,15 +245,9 @@ def certify_table(problem: Problem, table: Table, dual: Dual | None, *, worst_ca
         target_epsilon=problem.epsilon,
         epsilon=math.inf if ratio is None else log_above(ratio),
         bias=bias,
-        findings=findings,
+        findings=tuple(findings),
         maximised=maximised,
     )
-
-
-def _find_bias(problem: Problem, bias: float) -> tuple[str, ...]:
-    if problem.unbiased and bias:
-        return (f"biased by up to {format_above(bias, 3)} where no bias is allowed",)
-    return ()
 
 
 def _bound_worst_case(problem: Problem, table: Table, bound: float, *, feasible: bool) -> tuple[float, float]:

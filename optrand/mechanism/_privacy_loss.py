@@ -107,11 +107,6 @@ class DominatingPair(Record):
         """Logarithm of :attr:`ratio`, rounded up."""
         return log_above(self.ratio)
 
-    @property
-    def total_variation(self) -> Fraction:
-        """Largest difference of the two probabilities of an event."""
-        return self.mass * (self.ratio - 1)
-
     def delta(self, epsilon: float, *, releases: int = 1) -> float:
         """Return the least delta for which `releases` releases of one label are (epsilon, delta)-DP, rounded up.
 
@@ -189,7 +184,7 @@ class DominatingPair(Record):
         if step <= 0:
             raise InvalidInput(f"interval is {step}, expected a number above 0")
         # The float loss is a little above the exact one: the masses are those of the pair with that loss.
-        least = float(self.total_variation) / math.expm1(self.largest_loss)
+        least = float(self.mass * (self.ratio - 1)) / math.expm1(self.largest_loss)
         most = min(1.0, least * math.exp(self.largest_loss))
         steps = self.largest_loss / step
         masses: dict[int, float] = {0: max(0.0, 1 - least - most)}

@@ -75,12 +75,6 @@ class Arcs(Record):
         offsets: Floats = (self.outputs - origin) + self.rests
         return offsets
 
-    def inside(self, weights: Floats) -> Floats:
-        """Sum some weights of the labels, shape ``(k,)``, over the interval of each arc."""
-        sums = np.concatenate(([0.0], np.cumsum(weights)))
-        inside: Floats = sums[self.last + 1] - sums[self.first]
-        return inside
-
     def only(self, kept: NDArray[np.bool_]) -> Arcs:
         """Select some of the arcs."""
         rests = self.rests[kept]
