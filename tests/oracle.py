@@ -134,9 +134,8 @@ def split_cost(mechanism) -> float:
     return max(math.ulp(v) for v in mechanism.outputs.tolist()) ** 2 / 8
 
 
-def loss_above(channel: Channel, problem) -> float:
-    """The smallest float that is at least the objective of the minimisation, for losses of rational values."""
-    exact = channel.objective(problem)[1]
+def least_float(exact: Fraction) -> float:
+    """The smallest float that is at least a rational."""
     nearest = float(exact)
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 

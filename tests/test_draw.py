@@ -132,45 +132,6 @@ def test_counts_over_all_words_equal_the_weights(rows, width, layout):
         assert {output: Fraction(count, len(ids)) for output, count in drawn.items()} == expected
 
 
-@each_layout
-@by_case(
-    "width, depth, rows",
-    (1, 8, [[1, 1, 1]]),
-    (2, 4, [[3, 0, 7, 1], [1, 1, 1, 8]]),
-    (3, 2, [[0, 5, 95, 0]]),
-    (4, 2, [[1, 10**6, 1]]),
-    (8, 1, [[33, 33, 34, 1]]),
-    (10, 1, [[5, 6], [9, 2], [5, 6]]),
-    (13, 1, [[1, 2, 4]]),
-    (5, 2, stepped_rows(random.Random(0), 5, 3, 20)),
-    *nightly(*((5, 2, stepped_rows(random.Random(seed), 5, 3, 20)) for seed in (1, 2, 3))),
-)
-def test_counts_bracket_weights_that_no_string_can_meet(width, depth, rows, layout):
-    """A stream decides for a weight if and only if its interval lies in ``[S_i, S_{i+1}) / total``: count those."""
-    strings, total = 2 ** (width * depth), sum(rows[0])
-    sampler = sampler_of(rows, layout)
-    for row in range(len(rows)):
-        masses, outputs = sampler._weights.row(row)
-        edges = [Fraction(c * strings, total) for c in accumulate(masses, initial=0)]
-        expected = Counter()
-        for output, (low, high) in zip(outputs, pairwise(edges), strict=True):
-            expected[float(sampler.outputs[output])] += max(0, math.floor(high) - math.ceil(low))
-        for draw in (draw_one, draw_batch):
-            decided, undecided = law(partial(draw, sampler, row), width, depth)
-            assert {output: share * strings for output, share in decided.items()} == +expected
-            assert undecided * strings == strings - expected.total()
-
-
-@each_layout
-def test_one_batch_of_all_words_for_all_labels(layout):
-    rows = stepped_rows(random.Random(3), 12, 6, 20, 256)
-    sampler = sampler_of(rows, layout)
-    values = np.repeat(np.arange(12), 256)
-    drawn = sampler.sample(values, source=GivenWords(8, [*range(256)] * 12))
-    counts = [Counter(drawn[values == y].tolist()) for y in range(12)]
-    assert counts == [Counter({float(i): weight for i, weight in enumerate(row) if weight}) for row in rows]
-
-
 # ------------------------------------------------------------------------------------------------- words near the edges
 @st.composite
 def draws(draw):

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from asserting import assert_error
-from oracle import Channel, exponential, split_cost
+from oracle import Channel, exponential, least_float, split_cost
 from tables import circulant, resealed
 
 import optrand
@@ -122,11 +122,6 @@ def examine(text: str, path: Path) -> tuple[str, float]:
     if bound is not None and math.isfinite(low):
         assert abs(Fraction(low) - bound) <= Fraction(1, 10**9) * max(abs(bound), abs(truth.least))
     return "certified", proof.gap
-
-
-def least_float(exact: Fraction) -> float:
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
 # ----------------------------------------------------------------------------------------------------------- far labels

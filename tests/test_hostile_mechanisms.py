@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 import pytest
 from asserting import assert_error, by_case
-from oracle import Channel, exponential, loss_above, reference_bound, split_cost
+from oracle import Channel, exponential, least_float, reference_bound, split_cost
 from tables import layered_arcs
 
 import optrand
@@ -142,7 +142,7 @@ def _examine_bounds(truth: Known, channel: Channel, proof: optrand.Certificate) 
         # Above it is at most the cost of rounding up a logarithm and a float.
         assert high <= math.nextafter(float(most), math.inf) * (1 + math.copysign(1e-15, most))
         if least == most:
-            assert high == loss_above(channel, truth.problem)
+            assert high == least_float(most)
 
 
 def _examine_privacy(channel: Channel, proof: optrand.Certificate) -> None:
