@@ -34,7 +34,7 @@ from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from optrand.base._arithmetic import Integers, places, privacy_ratio, quotient, scale_to_integers
 from optrand.base._validation import Floats, expect
 from optrand.errors import NotCertified
-from optrand.mechanism._columns import change_masses, cover_equally, generate_completions, set_equations
+from optrand.mechanism._columns import change_masses, complete, cover_equally, set_equations
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Grid, Interval, Line, Problem
 from optrand.model._randomizer import LabelSets, Randomizer, Solution, decompose
@@ -445,7 +445,7 @@ def _correct_means(problem: Problem, columns: ExactColumns) -> Table | None:
         return moved.table(labels)
     rough = columns.table(labels)
     error, mixed = rough.mean_squared_error(problem.prior), list[tuple[Fraction, Table]]()
-    for table in generate_completions(problem, rough, columns.ratio, are_intervals=columns.sets.are_intervals):
+    for table in complete(problem, rough, columns.ratio, are_intervals=columns.sets.are_intervals):
         mixed.append((table.mean_squared_error(problem.prior), table))
         if mixed[-1][0] <= (1 + Fraction(OPTIONS.nearly)) * error:
             return table
