@@ -23,10 +23,7 @@ Integers = NDArray[np.object_]
 def exact_integers(given: ArrayLike, name: str, shape: tuple[int, ...] | None = None, means: str = "") -> Integers:
     """Return a read-only copy of an array in Python integers, which keeps no subclass and no mask.
 
-    Raises
-    ------
-    InvalidInput
-        A masked array, numbers that are not integers, or another shape than `shape`, which `means` explains.
+    Raise `InvalidInput` for a masked array, other numbers, or another shape than `shape`, which `means` explains.
     """
     parts = (given, *given) if isinstance(given, (list, tuple)) else (given,)
     if any(isinstance(part, np.ma.MaskedArray) for part in parts) or has_masked_cells(given):
@@ -180,11 +177,6 @@ def check_ratio(ratio: Fraction, epsilon: float) -> None:
     """Check that a ratio is at most ``exp(epsilon)``, in rationals.
 
     Here `epsilon` is the float or its shortest decimal, whichever is smaller, as in :func:`privacy_ratio`.
-
-    Raises
-    ------
-    InvalidInput
-        A larger ratio.
     """
     if not is_at_most_exp(ratio, least_reading(epsilon)):
         about = f"(about {float(ratio):.6g})" if ratio < 10**308 else "(beyond 1e308)"

@@ -22,11 +22,6 @@ _DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,
 def read_decimal(text: str, where: str) -> Fraction:
     """Return the exact value of a decimal. Errors name it by `where` and never repeat the text of a file.
 
-    Raises
-    ------
-    InvalidInput
-        Text of another form, or a number beyond the range of floats.
-
     Examples
     --------
     >>> read_decimal("-2.5e-1", "the step")
@@ -44,13 +39,7 @@ def read_decimal(text: str, where: str) -> Fraction:
 
 
 def read_number(text: str, name: str, expected: str) -> float:
-    """Return the float nearest to a decimal, which is public: errors repeat it.
-
-    Raises
-    ------
-    InvalidInput
-        Text of another form, or a number beyond the range of floats: not `expected`.
-    """
+    """Return the float nearest to a decimal, which is public: errors repeat it, and what is `expected`."""
     value = float(text) if _DECIMAL.fullmatch(text) else math.nan
     if not math.isfinite(value):
         raise InvalidInput(f"{name} is {text!r}, expected {expected}")

@@ -90,13 +90,7 @@ def unseal(data: bytes, names: Iterable[str], *, kind: str = FORMAT) -> Document
 
 
 def read_format(data: bytes) -> str | None:
-    """Read the format that a file states, unverified. Return None if it states no format.
-
-    Raises
-    ------
-    InvalidFile
-        Not UTF-8, or not JSON.
-    """
+    """Read the format that a file states, unverified. Return None if it states no format."""
     document = _parse(data)
     said = document.get("format") if isinstance(document, dict) else None
     return said if isinstance(said, str) else None

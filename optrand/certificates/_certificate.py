@@ -132,12 +132,10 @@ class Certificate(Proof):
 
     One end of the interval is the exact loss of the mechanism as it is drawn, column for column, the other is the bound
     of the dual. If rounding outputs to floats costs loss, the two are apart by that much. A problem of classification
-    is maximised.
+    is maximised. Further attributes are those of :class:`~optrand.certificates._certificate.Proof`.
 
     Attributes
     ----------
-    lower, upper, maximised, findings
-        As in :class:`~optrand.certificates._certificate.Proof`.
     target_epsilon : float
         Budget of the problem, in nats.
     epsilon : float
@@ -275,9 +273,8 @@ def exact_objective(problem: Problem, table: Table) -> Fraction:
 def expected_loss(problem: Problem, table: Table) -> Fraction:
     """Compute the expected loss, for classification minus the probability to keep the class.
 
-    It is that of the table that is drawn, entry by entry, in rational arithmetic. An irrational loss is rounded up. A
-    step of a column counts for all labels from its place on, so that sums over labels are differences of running sums,
-    and interval columns cost ``O(k + n log k)`` integer operations.
+    It is that of the table that is drawn, in rational arithmetic. An irrational loss is rounded up. A step of a column
+    counts for all labels from its place on, so that interval columns cost ``O(k + n log k)`` integer operations.
     """
     if problem.loss == losses.squared:
         return table.mean_squared_error(problem.prior) / 2

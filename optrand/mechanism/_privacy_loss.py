@@ -110,12 +110,7 @@ class DominatingPair(Record):
     def delta(self, epsilon: float, *, releases: int = 1) -> float:
         """Return the least delta for which `releases` releases of one label are (epsilon, delta)-DP, rounded up.
 
-        Parameters
-        ----------
-        epsilon : float
-            At least 0.
-        releases : int
-            At least 1. Mechanisms may be chosen after outputs of earlier ones were seen ([ZDW22]_, Theorem 10).
+        Mechanisms may be chosen after outputs of earlier ones were seen ([ZDW22]_, Theorem 10). `epsilon` is at least 0.
         """
         budget = check_real(epsilon, "epsilon")
         if budget < 0:
@@ -138,15 +133,7 @@ class DominatingPair(Record):
         return min(1.0, float_above(Fraction(max(over), 1 << (2 * BITS))))
 
     def epsilon(self, delta: float, *, releases: int = 1) -> float:
-        """Return the least float epsilon for which `releases` releases are proven (epsilon, delta)-DP.
-
-        Parameters
-        ----------
-        delta : float
-            From 0 to 1.
-        releases : int
-            At least 1.
-        """
+        """Return the least float epsilon for which `releases` releases are proven (epsilon, delta)-DP."""
         allowed = check_real(delta, "delta")
         if not 0 <= allowed <= 1:
             raise InvalidInput(f"delta is {allowed}, expected a number from 0 to 1")
@@ -166,15 +153,6 @@ class DominatingPair(Record):
         interval : float, optional
             Discretisation, to whose multiples losses are rounded up. By default the largest loss, of which all losses
             are multiples, so that nothing is lost by rounding.
-
-        Returns
-        -------
-        dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-
-        Raises
-        ------
-        MissingExtra
-            `dp_accounting` is not installed.
         """
         try:
             from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution

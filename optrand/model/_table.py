@@ -233,11 +233,6 @@ class Table(Record):
     def of_rows(cls, labels: ArrayLike, outputs: ArrayLike, rows: ArrayLike) -> Table:
         """Build a table from its weights, one row per label. Outputs that never occur are left out.
 
-        Raises
-        ------
-        InvalidInput
-            Weights that are not integers or masked, or another shape than ``(k, n)``.
-
         Examples
         --------
         >>> Table.of_rows([0, 1], [0, 1, 2], [[1, 0, 1], [1, 0, 1]]).outputs.tolist()
