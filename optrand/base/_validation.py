@@ -375,14 +375,12 @@ class Value(Record):
     """Base of records that are equal where all their arguments are, arrays entry by entry."""
 
     def __eq__(self, other: object) -> bool:
-        """Compare the arguments."""
         if type(other) is not type(self):
             return False
         pairs = zip(self._arguments().values(), other._arguments().values(), strict=True)
         return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in pairs)
 
     def __hash__(self) -> int:
-        """Hash the arguments."""
         parts = self._arguments().values()
         return hash(tuple(part.tobytes() if isinstance(part, np.ndarray) else part for part in parts))
 

@@ -115,7 +115,6 @@ class Proof:
         return []
 
     def __str__(self) -> str:
-        """Summarize in one line."""
         verdict = "not feasible: " + "; ".join(self.findings) if self.findings else "feasible"
         if self.findings and self.lower > self.upper:
             # A point that breaks rows may be better than every feasible one.

@@ -225,11 +225,9 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
         return mechanism
 
     def __eq__(self, other: object) -> bool:
-        """Compare every field of the file."""
         return type(other) is type(self) and self.digest == other.digest
 
     def __hash__(self) -> int:
-        """Hash the digest."""
         return hash(self.digest)
 
 
@@ -278,7 +276,6 @@ class Mechanism(ExactMechanism[Certificate]):
     dual: Dual | None = None
 
     def __post_init__(self) -> None:
-        """Prove privacy, or raise."""
         _check_types(self.problem, self.table, self.dual)
         if not np.array_equal(self.table.labels, self.problem.labels):
             raise InvalidInput("the labels of the table are not those of the problem")
@@ -291,7 +288,7 @@ class Mechanism(ExactMechanism[Certificate]):
             raise InvalidInput(f"the weights' total has more than {_strict_json.MAX_DIGITS} digits: divide the weights")
 
     def certify(self, *, worst_case: bool = False) -> Certificate:
-        """Compute the certificate from problem, table and multipliers alone, as :func:`optrand.certify` describes it."""
+        """Compute the certificate from problem, table and multipliers alone (see :func:`optrand.certify`)."""
         return certify_table(self.problem, self.table, self.dual, worst_case=worst_case)
 
     @property
@@ -413,7 +410,6 @@ class Mechanism(ExactMechanism[Certificate]):
         return self.summary()._repr_html_()
 
     def __repr__(self) -> str:
-        """Return one line, without the tables."""
         return f"<Mechanism: {self.labels.size} labels, {self.n} outputs, epsilon {self.epsilon:g}>"
 
 

@@ -76,7 +76,6 @@ class DominatingPair(Record):
     mass: Fraction
 
     def __post_init__(self) -> None:
-        """Raise :class:`InvalidInput` if the numbers are no pair."""
         object.__setattr__(self, "ratio", Fraction(self.ratio))
         object.__setattr__(self, "mass", Fraction(self.mass))
         if self.ratio <= 1 or not 0 <= self.mass * (self.ratio + 1) <= 1:
@@ -110,7 +109,7 @@ class DominatingPair(Record):
     def delta(self, epsilon: float, *, releases: int = 1) -> float:
         """Return the least delta for which `releases` releases of one label are (epsilon, delta)-DP, rounded up.
 
-        Mechanisms may be chosen after outputs of earlier ones were seen ([ZDW22]_, Theorem 10). `epsilon` is at least 0.
+        Mechanisms may be chosen after outputs of earlier ones were seen ([ZDW22]_, Theorem 10).
         """
         budget = check_real(epsilon, "epsilon")
         if budget < 0:

@@ -49,7 +49,6 @@ class Arcs(Record):
     rests: Floats = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
-        """Freeze the arrays and check that they fit together."""
         for name in ("first", "last"):
             array = np.array(getattr(self, name), dtype=np.int64)
             array.flags.writeable = False
@@ -124,7 +123,6 @@ class Randomizer(Record):
     epsilon: float
 
     def __post_init__(self) -> None:
-        """Freeze the arrays and check that they fit together."""
         for name in ("labels", "outputs"):
             numbers = freeze_array(check_values(getattr(self, name), name))
             if not (numbers[1:] > numbers[:-1]).all():
@@ -145,7 +143,6 @@ class Randomizer(Record):
         return cls(labels, np.unique(arcs.outputs), arcs, epsilon)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
-        """Return one line, without the table."""
         return f"<Randomizer: {self.k} labels, {self.n} outputs, epsilon {self.epsilon:g}>"
 
     @cached_property
@@ -406,7 +403,6 @@ class Solution(Record):
     stats: Stats = Stats("")
 
     def __post_init__(self) -> None:
-        """Check that the randomizer and the dual fit the problem."""
         if not np.array_equal(self.problem.labels, self.randomizer.labels):
             raise InvalidInput("the randomizer's labels are not those of the problem")
         if self.dual is not None and self.dual.alpha.size != self.problem.k:
@@ -418,7 +414,6 @@ class Solution(Record):
         return self.problem.value(self.randomizer)
 
     def __repr__(self) -> str:
-        """Return one line, without the table."""
         proof = "with" if self.dual is not None else "without"
         return (
             f"<Solution: {self.problem.k} labels, {self.randomizer.n} outputs, epsilon {self.problem.epsilon:g}, "
@@ -448,7 +443,6 @@ class Moments:
     variances: Floats
 
     def __post_init__(self) -> None:
-        """Freeze."""
         object.__setattr__(self, "biases", freeze_array(self.biases))
         object.__setattr__(self, "variances", freeze_array(self.variances))
 

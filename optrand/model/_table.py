@@ -196,7 +196,6 @@ class Table(Record):
     """Smallest weights of the columns, and largest weights."""
 
     def __post_init__(self) -> None:
-        """Check the parts against each other."""
         for name in ("labels", "outputs"):
             numbers = freeze_array(check_values(getattr(self, name), name))
             if not (np.diff(numbers) > 0).all():
@@ -476,7 +475,6 @@ class Table(Record):
         return IntegerArcs(self.k, *arrays)
 
     def __eq__(self, other: object) -> bool:
-        """Compare labels, outputs and weights."""
         return (
             isinstance(other, Table)
             and np.array_equal(self.labels, other.labels)
@@ -485,9 +483,7 @@ class Table(Record):
         )
 
     def __hash__(self) -> int:
-        """Hash the columns."""
         return hash(self.columns)
 
     def __repr__(self) -> str:
-        """Return one line."""
         return f"<Table: {self.k} labels, {self.n} outputs>"

@@ -292,7 +292,6 @@ class Sampler(Record):
     table: Table
 
     def __post_init__(self) -> None:
-        """Refuse anything but a table."""
         exactly(self.table, Table, "table")
 
     @property
