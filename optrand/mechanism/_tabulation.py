@@ -124,7 +124,8 @@ class ExactColumns:
         """Sum of the weights of each row."""
         low, more = self.factors
         held = self.sets.owner[self.sets.start == 0].tolist()
-        return low * sum(self.masses) + more * sum(self.masses[j] for j in held)
+        total: int = low * sum(self.masses) + more * sum(self.masses[j] for j in held)
+        return total
 
     @property
     def outputs(self) -> list[Fraction]:
