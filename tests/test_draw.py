@@ -283,16 +283,6 @@ def test_ten_thousand_labels_and_no_table(columns, levels):
         assert stats.chisquare(observed[wanted > 0], wanted[wanted > 0]).pvalue > 1e-4
 
 
-def test_few_levels_hold_any_intervals():
-    """At most one level per bit of the labels and one per halving of the intervals, in memory and in fact."""
-    for seed in range(40):
-        rng = random.Random(seed)
-        table = Table.of_rows(range(16), range(9), stepped_rows(rng, 16, 8, 100))
-        starts = Weights.of_columns(table).starts
-        intervals = sum(len(split_column(column, 16)[1]) for column in table.columns)
-        assert starts.shape[1] <= 1 + 5 + intervals.bit_length()
-
-
 def test_large_tables_without_long_steps_are_written_out():
     k = math.isqrt(DENSE)
     for size, levels in ((k, 1), (k + 1, 2)):

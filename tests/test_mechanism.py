@@ -84,44 +84,34 @@ def test_a_saved_mechanism_comes_back_whole(tmp_path_factory, mechanism):
     assert json.loads(resealed(content)) == content, "the digest is sha256 of the canonical content"
 
 
-@given(mechanisms())
-def test_derived_quantities_are_those_of_the_table(mechanism):
-    total, realised, found = mechanism.total, mechanism.realised_ratio, mechanism.exact_biases
-    assert "weights" not in vars(mechanism.table), "nothing so far needed the rows"
-    rows = mechanism.weights.tolist()
-    assert {sum(row) for row in rows} == {total}
-    ratios = [Fraction(a, b) for column in zip(*rows, strict=True) for a in column for b in column]
-    assert realised == max(ratios) <= mechanism.ratio
-    assert mechanism.realised_epsilon <= mechanism.epsilon
-    biases = tuple(
-        sum(Fraction(w, total) * Fraction(v) for w, v in zip(row, mechanism.outputs, strict=True)) - Fraction(y)
-        for row, y in zip(rows, mechanism.labels, strict=True)
-    )
-    assert found == biases
-    largest = max(map(abs, biases))
-    assert Fraction(math.nextafter(mechanism.bias, -1)) < largest <= Fraction(mechanism.bias)
-    assert mechanism.randomizer.matrix.tolist() == [[w / total for w in row] for row in rows]
-    dense = mechanism_of(mechanism.problem, mechanism.dual, mechanism.outputs, mechanism.weights)
-    assert dense == mechanism
-    assert repr(dense) == repr(mechanism)
-
-
 @given(mechanisms(), st.fractions(1, 5))
 def test_figures_of_a_table_are_their_definitions(mechanism, ratio):
-    table, outputs = mechanism.table, list(map(Fraction, mechanism.outputs.tolist()))
-    labels = list(map(Fraction, mechanism.labels.tolist()))
-    shares = [[Fraction(w, mechanism.total) for w in row] for row in mechanism.weights.tolist()]
-    errors = [
-        sum(p * (v - y) ** 2 for p, v in zip(row, outputs, strict=True)) for row, y in zip(shares, labels, strict=True)
-    ]
-    assert table.squared_errors == tuple(errors)
-    charges = [(error + 3 * bias**2) / 2 for error, bias in zip(errors, table.biases, strict=True)]
-    assert (table.losses(3.0), table.losses(math.inf)) == (charges, [error / 2 for error in errors])
+    table, total, realised = mechanism.table, mechanism.total, mechanism.realised_ratio
+    found = table.biases, table.squared_errors
+    assert "weights" not in vars(table), "nothing so far needed the rows"
+    labels, outputs = (list(map(Fraction, numbers.tolist())) for numbers in (table.labels, table.outputs))
+    rows = table.weights.tolist()
+    shares = [[Fraction(w, total) for w in row] for row in rows]
+    assert {sum(row) for row in rows} == {total}
+    assert table.matrix.tolist() == [[w / total for w in row] for row in rows]
+    columns = list(zip(*rows, strict=True))
+    assert table.extremes == (list(map(min, columns)), list(map(max, columns)))
+    assert realised == max(Fraction(max(column), min(column)) for column in columns) <= mechanism.ratio
+    assert mechanism.realised_epsilon <= mechanism.epsilon
+
+    def moment(y, row, power):
+        return sum(p * (v - y) ** power for p, v in zip(row, outputs, strict=True))
+
+    moments = [[moment(y, row, power) for y, row in zip(labels, shares, strict=True)] for power in (1, 2)]
+    assert found == tuple(map(tuple, moments))
+    largest = max(map(abs, table.biases))
+    assert Fraction(math.nextafter(mechanism.bias, -1)) < largest <= Fraction(mechanism.bias)
+    charges = [(error + 3 * bias**2) / 2 for bias, error in zip(*moments, strict=True)]
+    assert (table.losses(3.0), table.losses(math.inf)) == (charges, [error / 2 for error in moments[1]])
     if 0 < mechanism.problem.bias_penalty < math.inf:
         worst, upper = max(table.losses(mechanism.problem.bias_penalty)), certify(mechanism, worst_case=True).upper
         assert math.nextafter(upper, 0) < worst <= upper
-    columns = list(zip(*mechanism.weights.tolist(), strict=True))
-    assert table.extremes == (list(map(min, columns)), list(map(max, columns)))
+
     pairs = [(y, z) for y in range(table.k) for z in range(table.k)]
     for y, z in pairs:
         assert table.pair_ratio(y, z) == max(a / b for a, b in zip(shares[y], shares[z], strict=True))
@@ -129,10 +119,10 @@ def test_figures_of_a_table_are_their_definitions(mechanism, ratio):
         sum(max(a - ratio * b, 0) for a, b in zip(shares[y], shares[z], strict=True)) for y, z in pairs
     )
     tops = [max(column) for column in zip(*shares, strict=True)]
-    assert table.leakage == sum(tops)
     averages = [sum(column) / table.k for column in zip(*shares, strict=True)]
-    flat = [Fraction(1, table.k)] * table.k
-    assert table.pointwise_leakage(flat) == max(a / b for a, b in zip(tops, averages, strict=True))
+    assert table.leakage == sum(tops)
+    assert table.pointwise_leakage([Fraction(1, table.k)] * table.k) == max(map(Fraction.__truediv__, tops, averages))
+    assert mechanism_of(mechanism.problem, mechanism.dual, mechanism.outputs, mechanism.weights) == mechanism
 
 
 @given(st.randoms(use_true_random=False), st.sampled_from([Fraction(5, 3), privacy_ratio(0.7), privacy_ratio(40.0)]))
