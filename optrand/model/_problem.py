@@ -1,8 +1,4 @@
-"""Problems: a loss to minimise over all epsilon-DP randomizers of a set of labels, with allowed outputs.
-
-:func:`unbiased_regression`, :func:`regression` and :func:`classification` make a :class:`Problem`, and
-:func:`optrand.solve` answers it with an exact mechanism and its certificate.
-"""
+"""Problems: a loss to minimise over all epsilon-DP randomizers of a set of labels, with allowed outputs."""
 
 from __future__ import annotations
 
@@ -103,7 +99,7 @@ OutputSet = Line | Interval | Grid
 
 
 def as_output_set(given: OutputSet | ArrayLike | None) -> OutputSet:
-    """Return the output set of an argument: ``None`` is the line, an array is a grid, and an output set is itself."""
+    """Return an output set: ``None`` is the line, an array is a grid."""
     if given is None:
         return Line()
     if isinstance(given, (Line, Interval, Grid)):

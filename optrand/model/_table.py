@@ -163,9 +163,7 @@ class Table(Record):
 
     Parameters
     ----------
-    labels : (k,) array
-        Strictly increasing.
-    outputs : (n,) array
+    labels, outputs : (k,) and (n,) arrays
         Strictly increasing.
     steps : Steps
         Steps of all weights.

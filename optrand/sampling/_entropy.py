@@ -309,10 +309,7 @@ def check_width(source: EntropySource | RecordEntropy) -> int:
 
 
 def check_words(source: EntropySource, count: int) -> Words:
-    """Return words of `source`. Raise if their number, type or width is wrong.
-
-    A word that is too wide would be read as a draw for another label.
-    """
+    """Return words of `source`. Raise if their number, type or width is wrong: they would draw for another label."""
     return _check(source.words(count), count, source.width)
 
 
@@ -333,8 +330,7 @@ def _check(words: Words, count: int, width: int) -> Words:
 def draw_integers(sizes: NDArray[np.int64], source: EntropySource) -> NDArray[np.int64]:
     """Draw uniform integers from 0 to ``size - 1``, exactly, for each of the (n,) array of `sizes` above 0.
 
-    Words beyond the last multiple of the size are rejected. The number of words used depends on the sizes and on the
-    words alone.
+    Words beyond the last multiple of the size are rejected.
     """
     width = check_width(source)
     parts = -(-int(sizes.max(initial=1)).bit_length() // width)
