@@ -256,6 +256,7 @@ def test_no_foe_is_certified_what_is_not_so(name: str) -> None:
     assert name != "three" or OPTIMUM < truth.proven <= truth.attained < OPTIMUM + 1e-9
     proof = truth.mechanism.certificate
     assert proof.gap < 1e-6 + split_cost(truth.mechanism) / (abs(proof.upper) or 1)
+    examine(truth, truth.mechanism.table, truth.mechanism.dual)
     for number, foe in enumerate(FOES):
         rng = np.random.default_rng([number, *name.encode()])
         for _ in range(EACH):
