@@ -25,8 +25,7 @@ def exact_integers(given: ArrayLike, name: str, shape: tuple[int, ...] | None = 
 
     Raise `InvalidInput` for a masked array, other numbers, or another shape than `shape`, which `means` explains.
     """
-    parts = (given, *given) if isinstance(given, (list, tuple)) else (given,)
-    if any(isinstance(part, np.ma.MaskedArray) for part in parts) or has_masked_cells(given):
+    if has_masked_cells(given):
         raise InvalidInput(f"{name} is a masked array, expected integers without a mask: fill or leave out its cells")
     # Unlike asarray, this copies the numbers and leaves the methods of a subclass behind.
     array = np.array(given, dtype=None if isinstance(given, np.ndarray) else object, subok=False)

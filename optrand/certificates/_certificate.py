@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from operator import mul
-from typing import NoReturn, Protocol, Self, TypeVar
+from typing import Any, NoReturn, Protocol, Self, TypeVar
 
 from optrand import losses
 from optrand.base._arithmetic import float_above, float_below, log_above, log_bracket, places, scale_to_integers
@@ -330,18 +330,16 @@ def _sum_entries(problem: Problem, parts: list[int], table: Table) -> Fraction:
     if isinstance(problem.loss, Tabulated):
         entries = problem.loss_table(table.outputs)
         digits = places(entries.ravel())
-        whole = 0
-        for costs, column in zip(entries.T, table.columns, strict=True):
-            sums = _sum_from(map(mul, parts, scale_to_integers(costs, digits)))
-            whole += sum(step * sums[y] for y, step in column)
-        return Fraction(whole, 1 << digits)
-    # Of an irrational loss the upper ends of the brackets count.
-    bracket, labels = problem.loss.bracket, list(map(Fraction, problem.labels.tolist()))
-    total = Fraction(0)
-    for v, weights in zip(map(Fraction, table.outputs.tolist()), table.weights.T.tolist(), strict=True):
-        entries_of = zip(parts, labels, weights, strict=True)
-        total += sum((p * weight * bracket(v, y)[1] for p, y, weight in entries_of if p), Fraction(0))
-    return total
+        costs: Iterable[list[Any]] = (scale_to_integers(column, digits) for column in entries.T)
+    else:
+        # Of an irrational loss the upper ends of the brackets count.
+        bracket, labels, digits = problem.loss.bracket, list(map(Fraction, problem.labels.tolist())), 0
+        costs = ([bracket(Fraction(v), y)[1] for y in labels] for v in table.outputs.tolist())
+    whole = Fraction(0)
+    for each, column in zip(costs, table.columns, strict=True):
+        sums = _sum_from(map(mul, parts, each))
+        whole += sum(step * sums[y] for y, step in column)
+    return whole / (1 << digits)
 
 
 def _sum_from(amounts: Iterable[int]) -> list[int]:

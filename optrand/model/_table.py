@@ -123,10 +123,7 @@ def check_steps(steps: Steps, k: int, n: int) -> tuple[list[int], list[int]]:
 
     def refuse(faulty: NDArray[np.bool_], reason: str) -> None:
         if faulty.any():
-            at = int(faulty.argmax())
-            # A column before it may have another fault.
-            check_steps(steps.take(outputs < at), k, at)
-            raise InvalidInput(reason.format(at=at))
+            raise InvalidInput(reason.format(at=int(faulty.argmax())))
 
     if not n:
         return [], []
