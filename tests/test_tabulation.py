@@ -292,6 +292,14 @@ def test_designs_that_are_broken_by_more_than_rounding_are_refused(masses: list[
         tabulate(Solution(problem, Randomizer.of_arcs([0, 1], negative, math.log(3))))
 
 
+def test_labels_of_all_sizes_overflow_nothing() -> None:
+    """Outputs in units of the finest label would overflow."""
+    labels = [1e-300, 1.0, 1e100]
+    problem = optrand.regression(labels, [0.25, 0.5, 0.25], 1.0, bias_penalty=math.inf)
+    arcs = Arcs(3, [0, 1, 2], [0, 1, 2], [-1e100, -1e100 + 1, 2e100], np.full(3, 1 / (2 + math.e)))
+    check_exact(tabulate(Solution(problem, Randomizer.of_arcs(labels, arcs, 1.0))), 1.0)
+
+
 @pytest.mark.parametrize("epsilon", [1e-6, 40.0, 700.0])
 def test_budgets_outside_the_solved_range_are_exact_all_the_same(epsilon: float) -> None:
     problem = optrand.unbiased_regression([0, 1, 3], [0.2, 0.5, 0.3], epsilon)

@@ -343,8 +343,10 @@ def _tabulate(problem: Problem, randomizer: Randomizer) -> Table:
         # Further digits of outputs that may move only lengthen the integers.
         reach = float(np.abs(offsets).max()) or 1.0
         finest = max(OPTIONS.finer - math.frexp(reach)[1], places(problem.labels))
-        scaled = np.ldexp(offsets, finest)
-        offsets = np.ldexp(np.where(np.abs(scaled) < 2.0**52, np.floor(scaled + 0.5), scaled), -finest)
+        with np.errstate(over="ignore"):
+            scaled = np.ldexp(offsets, finest)
+        # Floats of at least 2**52 are integers already.
+        offsets = np.where(np.abs(scaled) < 2.0**52, np.ldexp(np.floor(scaled + 0.5), -finest), offsets)
     ends = problem.outputs.low, problem.outputs.high
     columns = scale_columns(problem.labels, sets, masses, offsets, ratio, origin=origin, ends=ends)
     if not problem.unbiased or not any(columns.deviations):
