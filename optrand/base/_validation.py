@@ -313,32 +313,32 @@ def suggest_parameters(function: Callable[P, T]) -> Callable[P, T]:
     Traceback (most recent call last):
     optrand.errors.UnknownParameter: rr() has no parameter 'eps': did you mean 'epsilon'?
     """
-    signature = inspect.signature(function)
-    parameters = [each for each in signature.parameters if each != "self"]
-    where = function.__qualname__.removesuffix(".__init__")
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:
-        for name in options:
-            if name not in parameters:
-                from optrand.base._suggestions import advise
-
-                raise UnknownParameter(f"{where}() has no parameter {name!r}: {advise(name, parameters)}")
         try:
             return function(*args, **options)
         except TypeError:
-            _check_arguments(where, signature, args, options)
+            _check_arguments(function, args, options)
             raise
 
     return call
 
 
-def _check_arguments(where: str, signature: inspect.Signature, args: Any, options: Any) -> None:
-    """Raise `UnknownParameter` with the parameters of a function if these arguments do not fit them."""
+def _check_arguments(function: Callable[..., object], args: Any, options: Any) -> None:
+    """Raise `UnknownParameter`, with the parameters of a function, if these arguments do not fit them."""
+    signature, where = inspect.signature(function), function.__qualname__.removesuffix(".__init__")
     try:
         signature.bind(*args, **options)
     except TypeError as error:
-        shown = [each.replace(annotation=each.empty) for name, each in signature.parameters.items() if name != "self"]
+        from optrand.base._suggestions import advise
+
+        parameters = {name: each for name, each in signature.parameters.items() if name != "self"}
+        for name in options:
+            if name not in parameters:
+                advice = advise(name, list(parameters))
+                raise UnknownParameter(f"{where}() has no parameter {name!r}: {advice}") from None
+        shown = [each.replace(annotation=each.empty) for each in parameters.values()]
         raise UnknownParameter(f"{where}{inspect.Signature(shown)}: {error}") from None
 
 
