@@ -33,10 +33,10 @@ def test_a_completed_table_is_feasible(labels, ratio, digits, data) -> None:
     found = Completion.of(LINE, labels, means, ratio)
     assert found is not None
     assert 0 <= found.kept <= 1
-    low, high = Fraction(found.low), Fraction(found.high)
-    for y, mean, chance in zip(labels, means, found.chances, strict=True):
-        assert found.kept * mean + (1 - found.kept) * (low + (high - low) * chance) == y
-    for chances in (found.chances, [1 - chance for chance in found.chances]):
+    for y, mean, u, w in zip(labels, means, found.at_low, found.at_high, strict=True):
+        assert found.kept + Fraction(u + w, found.unit) == 1
+        assert found.kept * mean + (u * Fraction(found.low) + w * Fraction(found.high)) / found.unit == y
+    for chances in (found.at_low, found.at_high):
         assert min(chances) > 0
         assert max(chances) <= ratio * min(chances)
 
@@ -57,7 +57,7 @@ def test_ends_without_room_are_not_completed_and_ends_at_the_limit_are_the_whole
     exact = Completion.of((-0.5, 1.5), labels, off, Fraction(3))
     assert exact is not None
     assert exact.kept == 0
-    assert exact.chances == [Fraction(1, 4), Fraction(3, 4)]
+    assert [Fraction(w, exact.unit) for w in exact.at_high] == [Fraction(1, 4), Fraction(3, 4)]
 
 
 def test_monotone_chances_are_sums_of_intervals() -> None:

@@ -377,12 +377,6 @@ def _enclose_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) 
     places = [(v, v.log()) if form is POISSON else (v - origin, None) for v in map(arb, points.tolist())]
     steps = [[ZERO] * (n + 1) for _ in range(3)]
 
-    def count(curve: Iterable[arb], start: int, stop: int) -> None:
-        if start < stop:
-            for step, part in zip(steps, curve, strict=True):
-                step[start] += part
-                step[stop] -= part
-
     middles = np.searchsorted(points, problem.labels).tolist()
     guesses = _guess_ranges(problem, dual, points)
     for curves, middle, guess in zip(_generate_curves(problem, dual), middles, guesses, strict=True):
@@ -402,10 +396,19 @@ def _enclose_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) 
         slack += _bound_overstatement(inside, outside, form, curves[0])
         # The first curve counts before the middle, the last from there on, and within the range `more` times again.
         inner = min(max(middle, first), last)
-        count(curves[0], 0, middle)
-        count(curves[-1], middle, n)
-        count([more * part for part in curves[0]], first, inner)
-        count([more * part for part in curves[-1]], inner, last)
+        for step, before, after in zip(steps, curves[0], curves[-1], strict=True):
+            if before is ZERO and after is ZERO:
+                continue
+            step[0] += before
+            if after is not before:
+                step[middle] += after - before
+            if first < last:
+                early = more * before
+                late = early if after is before else more * after
+                step[first] += early if first < inner else late
+                if first < inner < last:
+                    step[inner] += late - early
+                step[last] -= late if inner < last else early
     sums = zip(*(accumulate(step[:-1]) for step in steps), strict=True)
     low, high = _enclose_least(form.at(curve, *place)[0] for curve, place in zip(sums, places, strict=True))
     return low - more * slack, high

@@ -148,20 +148,23 @@ class Completion:
     r"""Two outputs with which a table of nearly right means is mixed so that all means are right.
 
     Keep a share :math:`\omega < 1` of a table within the ratio :math:`R` whose means are :math:`\mu_y \approx y`, and
-    let the rest answer one of two allowed outputs :math:`a < b`, the second with the probability :math:`w_y`:
+    let the rest answer one of two allowed outputs :math:`a < b` with
 
-    .. math:: (1 - \omega) \bigl( a + (b - a) w_y \bigr) = y - \omega \mu_y .
+    .. math:: u_y + w_y = 1 - \omega, \qquad a u_y + b w_y = y - \omega \mu_y .
 
-    All of it is private while :math:`w` and :math:`1 - w` are positive and within the ratio, as they are for some
+    All of it is private while :math:`u` and :math:`w` are positive and within the ratio, as they are for some
     :math:`\omega` unless the outputs are too narrow (``docs/mathematics.md``, section 9).
 
-    `kept` is the share of the table, `low` and `high` are the outputs, `chances` the probabilities of the high one.
+    `kept` is the share of the table, `low` and `high` are the outputs, `at_low` and `at_high` their probabilities for
+    each label, as integers over one `unit`.
     """
 
     kept: Fraction
     low: float
     high: float
-    chances: list[Fraction]
+    at_low: list[int]
+    at_high: list[int]
+    unit: int
 
     @classmethod
     def of(
@@ -177,54 +180,76 @@ class Completion:
         """Return the first completion that is private, None if the allowed outputs are too narrow.
 
         Infinite `ends` are chosen here. `labels` and `means`, the right means and the given ones, are measured from the
-        origin, which `ends` are not. If it is `monotone`, chances do not fall with the label, so that the two columns
-        are sums of intervals.
+        origin, which `ends` are not. If it is `monotone`, probabilities do not fall (or do not rise) with the label, so
+        that they are sums of interval columns.
 
         The share of the two outputs is tried in powers of two, from about the largest bias relative to the range of the
         labels, each time eight times as much, up to all.
         """
-        missing = [y - mean for y, mean in zip(labels, means, strict=True)]
-        off = max(map(abs, missing)) / (max(labels) - min(labels) or abs(labels[0]) or 1)
+        # In integers of one unit: sums of fractions would look for common divisors at each step.
+        scale = math.lcm(*(x.denominator for x in [*labels, *means]))
+        right = [int(y * scale) for y in labels]
+        missing = [y - int(mean * scale) for y, mean in zip(right, means, strict=True)]
+        off = Fraction(max(map(abs, missing)), max(right) - min(right) or abs(right[0]) or scale)
         # The share of the two outputs is 2**-doublings.
         doublings = max(0, off.denominator.bit_length() - off.numerator.bit_length() - 1) if off else 1022
         while True:
             more = (1 << doublings) - 1
-            wanted = [y + more * lack for y, lack in zip(labels, missing, strict=True)]
-            low, high = ends if math.isfinite(ends[0]) else _choose_ends(wanted, ratio, origin)
-            if math.isfinite(low) and low < high < math.inf:
-                start, width = Fraction(low) - origin, Fraction(high) - Fraction(low)
-                found = cls(1 - Fraction(1, 1 << doublings), low, high, [(mean - start) / width for mean in wanted])
-                if found.is_private(ratio) and not (monotone and not found.is_monotone()):
-                    return found
+            wanted = [y + more * lack for y, lack in zip(right, missing, strict=True)]
+            found = cls._with_share(doublings, ends, wanted, scale, ratio, origin)
+            if found is not None and found.is_private(ratio) and not (monotone and not found.is_monotone()):
+                return found
             if not doublings:
                 return None
             doublings = max(0, doublings - 3)
 
+    @classmethod
+    def _with_share(
+        cls,
+        doublings: int,
+        ends: tuple[float, float],
+        wanted: list[int],
+        scale: int,
+        ratio: Fraction,
+        origin: Fraction,
+    ) -> Completion | None:
+        """Return the completion whose two outputs have a given share, and means ``wanted / scale`` over that share."""
+        low, high = ends
+        if not math.isfinite(low):
+            lowest, highest = Fraction(min(wanted), scale), Fraction(max(wanted), scale)
+            middle, half = (lowest + highest) / 2, (highest - lowest) / 2
+            # At (ratio + 1) / (ratio - 1) times the half range of the means the chances would be at the ratio itself.
+            # Half as far again leaves them inside it.
+            half = Fraction(3, 2) * half * (ratio + 1) / (ratio - 1) or abs(middle) or Fraction(1)
+            low, high = float_below(origin + middle - half), float_above(origin + middle + half)
+        if not (math.isfinite(low) and low < high < math.inf):
+            return None
+        a, b = Fraction(low) - origin, Fraction(high) - origin
+        finer = math.lcm(scale, a.denominator, b.denominator)
+        bottom, top = int(a * finer), int(b * finer)
+        means = [finer // scale * mean for mean in wanted]
+        # The mean m of the two outputs has probability (m - a) / (b - a) at b.
+        at_low, at_high = [top - mean for mean in means], [mean - bottom for mean in means]
+        share = Fraction(1, 1 << doublings)
+        return cls(1 - share, low, high, at_low, at_high, (top - bottom) << doublings)
+
     def is_private(self, ratio: Fraction) -> bool:
         """Return whether all probabilities are positive, and those of an output within the ratio."""
-        least, most = min(self.chances), max(self.chances)
-        return 0 < least <= most < 1 and most <= ratio * least and 1 - least <= ratio * (1 - most)
+        return all(min(chances) > 0 and max(chances) <= ratio * min(chances) for chances in (self.at_low, self.at_high))
 
     def is_monotone(self) -> bool:
-        """Return whether a higher label is at least as likely to get the high output."""
-        return all(before <= after for before, after in pairwise(self.chances))
+        """Return whether a higher label is at least as likely to get the high output, and no likelier the low one."""
+        rising = all(before <= after for before, after in pairwise(self.at_high))
+        return rising and all(before >= after for before, after in pairwise(self.at_low))
 
     def mix(self, table: Table) -> Table:
         """Mix in the table whose means were given."""
-        unit = math.lcm(*(chance.denominator for chance in self.chances))
-        upper = [int(chance * unit) for chance in self.chances]
-        ends = Table.of_rows(table.labels, [self.low, self.high], [[unit - weight, weight] for weight in upper])
+        common = math.gcd(*self.at_low, *self.at_high)
+        rows = [[u // common, w // common] for u, w in zip(self.at_low, self.at_high, strict=True)]
+        ends = Table.of_rows(table.labels, [self.low, self.high], rows)
         # Weights of both become probabilities times the same number.
-        return table.combine(ends, (self.kept / table.total) / ((1 - self.kept) / unit))
-
-
-def _choose_ends(means: list[Fraction], ratio: Fraction, origin: Fraction) -> tuple[float, float]:
-    """Return two outputs of which private mixtures have these means less the origin."""
-    middle, half = (min(means) + max(means)) / 2, (max(means) - min(means)) / 2
-    # At (ratio + 1) / (ratio - 1) times the half range of the means the chances would be at the ratio itself. Half as
-    # far again leaves them inside it.
-    half = Fraction(3, 2) * half * (ratio + 1) / (ratio - 1) or abs(middle) or Fraction(1)
-    return float_below(origin + middle - half), float_above(origin + middle + half)
+        share, other = self.kept / table.total, Fraction(common, self.unit)
+        return table.combine(ends, share / other)
 
 
 def complete(problem: Problem, rough: Table, ratio: Fraction, *, are_intervals: bool) -> Iterator[Table]:
