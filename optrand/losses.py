@@ -72,7 +72,6 @@ class Tabulated(Value):
     positive_outputs: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        """Freeze the table and refuse anything but a finite matrix."""
         object.__setattr__(self, "entries", freeze_array(freeze_array(self.entries) + 0.0))
         if self.entries.ndim != 2 or not np.isfinite(self.entries).all():
             raise InvalidInput("a tabulated loss needs a finite matrix, one row per label and one column per output")

@@ -54,15 +54,13 @@ def grid_of(problem) -> list[float] | None:
 
 def loss(problem, y: int, v: Fraction) -> tuple[Fraction, Fraction]:
     """Rationals that hold the loss of an output between them."""
-    label, name = Fraction(float(problem.labels[y])), problem.loss.name
-    if name == "poisson_log":
+    label = Fraction(float(problem.labels[y]))
+    if problem.loss == losses.poisson_log:
         low, high = logarithm(v)
         return v - label * high, v - label * low
-    if name == "tabulated":
-        value = Fraction(float(problem.loss.entries[y, grid_of(problem).index(float(v))]))
-    else:
-        value = {"squared": (v - label) ** 2 / 2, "absolute": abs(v - label), "zero_one": -Fraction(v == label)}[name]
-    return value, value
+    if isinstance(problem.loss, losses.Tabulated):
+        return (Fraction(float(problem.loss.entries[y, grid_of(problem).index(float(v))])),) * 2
+    return (exact_loss(problem.loss, v, label),) * 2
 
 
 @dataclass(frozen=True)
@@ -134,9 +132,8 @@ def split_cost(mechanism) -> float:
     return max(math.ulp(v) for v in mechanism.outputs.tolist()) ** 2 / 8
 
 
-def loss_above(channel: Channel, problem) -> float:
-    """The smallest float that is at least the objective of the minimisation, for losses of rational values."""
-    exact = channel.objective(problem)[1]
+def least_float(exact: Fraction) -> float:
+    """The smallest float that is at least a rational."""
     nearest = float(exact)
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
@@ -162,17 +159,16 @@ def reference_bound(problem: Problem, dual: Dual, ratio: Fraction) -> Fraction:
 
 
 def _price_on_grid(problem, dual, i, ratio):
-    output = problem.outputs.values[i]
-    cost = Fraction(0)
-    for y in range(problem.k):
-        label, p = problem.labels[y], Fraction(problem.prior[y])
+    output, cost = Fraction(problem.outputs.values[i]), Fraction(0)
+    rows = zip(
+        *(map(Fraction, x.tolist()) for x in (problem.labels, problem.prior, dual.alpha, dual.beta)), strict=True
+    )
+    for y, (label, p, alpha, beta) in enumerate(rows):
         if isinstance(problem.loss, losses.Tabulated):
             loss = Fraction(problem.loss.entries[y, i])
         else:
-            loss = exact_loss(problem.loss, Fraction(output), Fraction(label))
-        reduced = (
-            p * loss - Fraction(dual.alpha[y]) - Fraction(dual.beta[y]) * (Fraction(output) - Fraction(dual.origin))
-        )
+            loss = exact_loss(problem.loss, output, label)
+        reduced = p * loss - alpha - beta * (output - Fraction(dual.origin))
         cost += reduced * (ratio if reduced < 0 else 1)
     return cost
 

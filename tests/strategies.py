@@ -1,14 +1,13 @@
 """Random problems, multipliers and feasible randomizers: the strategies that tests of the core share."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from hypothesis import strategies as st
-from oracle import exact_loss
+from oracle import Channel
 
-from optrand import Dual, Grid, Interval, Problem, classification, losses, regression, unbiased_range
+from optrand import Dual, Grid, Interval, classification, losses, regression, unbiased_range
 from optrand.base._arithmetic import float_above, float_below, privacy_ratio
 
 EPSILONS = (1e-6, 1e-3, 0.1, 0.5, 1.0, 2.5, 8.0, 17.0, 40.0, 700.0)
@@ -123,36 +122,9 @@ def _some_outputs(problem, spread):
     )
 
 
-@dataclass(frozen=True)
-class Feasible:
-    """A problem, and a randomizer in rationals that is feasible for it beyond doubt."""
-
-    problem: Problem
-    outputs: list[Fraction]
-    rows: list[list[Fraction]]
-
-    @property
-    def value(self) -> Fraction:
-        """The objective of the minimisation, from its definition."""
-        problem, total = self.problem, Fraction(0)
-        for y, (label, p, row) in enumerate(zip(problem.labels, problem.prior, self.rows, strict=True)):
-            y_exact, p_exact = Fraction(label), Fraction(p)
-            for v, q in zip(self.outputs, row, strict=True):
-                total += p_exact * q * self._loss(y, y_exact, v)
-            if 0 < problem.bias_penalty < math.inf:
-                mean = sum(q * v for q, v in zip(row, self.outputs, strict=True))
-                total += p_exact * Fraction(problem.bias_penalty) * (mean - y_exact) ** 2 / 2
-        return total
-
-    def _loss(self, y, label, v):
-        if isinstance(self.problem.loss, losses.Tabulated):
-            return Fraction(self.problem.loss.entries[y, np.searchsorted(self.problem.outputs.values, float(v))])
-        return exact_loss(self.problem.loss, v, label)
-
-
 @st.composite
 def feasible(draw):
-    """A random sum of staircase columns, and a problem around it whose constraints it meets exactly."""
+    """A problem, and a random sum of staircase columns that meets its constraints exactly."""
     kind = draw(st.sampled_from(["squared", "squared", "absolute", "poisson_log", "tabulated", "classification"]))
     labels, epsilon = draw(label_sets(1, 5)), draw(epsilons)
     k, ratio = labels.size, privacy_ratio(epsilon)
@@ -179,12 +151,13 @@ def feasible(draw):
         outputs[-k:] = _unbiased_ends(labels, rows, outputs, ratio)
     allowed = draw(_allowed(kind, outputs, penalty))
     if kind == "classification":
-        return Feasible(classification(prior, epsilon, labels=labels), outputs, rows)
+        return classification(prior, epsilon, labels=labels), Channel(outputs, rows)
     loss = losses.by_name.get(kind)
     if kind == "tabulated":
         entries = draw(st.lists(st.integers(-5, 5), min_size=k * allowed.values.size, max_size=k * allowed.values.size))
         loss = losses.Tabulated(np.array(entries).reshape(k, -1))
-    return Feasible(regression(labels, prior, epsilon, loss=loss, bias_penalty=penalty, outputs=allowed), outputs, rows)
+    problem = regression(labels, prior, epsilon, loss=loss, bias_penalty=penalty, outputs=allowed)
+    return problem, Channel(outputs, rows)
 
 
 def _unbiased_ends(labels, rows, outputs, ratio):

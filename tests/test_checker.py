@@ -2,7 +2,6 @@
 
 import copy
 import decimal
-import itertools
 import json
 import math
 import random
@@ -15,14 +14,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from asserting import assert_error, by_case
-from tables import circulant, debiased, layered_arcs, resealed, response, rows_of
-from test_hostile_files import is_private, places, verdicts
+from tables import resealed, response
+from test_hostile_files import ORIGINALS, places, verdicts
 
-from optrand import checker, losses
+from optrand import checker
 from optrand.base._arithmetic import exp_bracket, float_below, log_bracket, privacy_ratio
 from optrand.certificates._bound import lower_bound
-from optrand.losses import Tabulated
-from optrand.model._problem import Dual, Grid, Interval, classification, regression, unbiased_regression
+from optrand.model._problem import Dual, regression
 from tests.tables import mechanism_of
 
 SOURCE = Path(checker.__file__)
@@ -34,11 +32,6 @@ def text_of(mechanism, tmp_path):
 
 
 # ------------------------------------------------------------------------------------------------------ it stands alone
-def biases_of(text):
-    case = checker._read(checker._parse(text))
-    return tuple(Fraction(bias, case.total * case.unit) for bias in case.biases)
-
-
 def run(*arguments, cwd):
     return subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, check=False)
 
@@ -78,66 +71,13 @@ def test_it_runs_alone_and_says_what_holds(coin, tmp_path, start):
 
 
 # ------------------------------------------------------------------------------------------------- agreement with load
-def families():
-    """One valid mechanism for every kind of problem that a file can hold, of unequal columns."""
-    ratio, epsilon = Fraction(2), 0.7
-    prior, labels = [0.5, 0.25, 0.25], [0.0, 1.0, 2.0]
-    dual = Dual([0.1, -0.2, 0.3], [0.5, 0.0, -0.25])
-    table = Tabulated([[0.0, 1.0, 4.0, 9.0], [1.0, 0.0, 1.0, 4.0], [4.0, 1.0, 0.0, 1.0]])
-    problems = {
-        "unbiased": unbiased_regression(labels, prior, epsilon),
-        "unbiased interval": unbiased_regression(labels, prior, epsilon, outputs=Interval(-3, 6)),
-        "unbiased grid": unbiased_regression(labels, prior, epsilon, outputs=np.arange(-3, 6)),
-        "penalised": regression(labels, [0.5, 0.0, 0.5], epsilon, bias_penalty=0.5),
-        "free": regression(labels, prior, epsilon),
-        "absolute": regression(labels, prior, epsilon, loss=losses.absolute),
-        "absolute interval": regression(labels, prior, epsilon, loss=losses.absolute, outputs=Interval(-3, 6)),
-        "absolute grid": regression(
-            labels, prior, epsilon, loss=losses.absolute, bias_penalty=1.0, outputs=np.arange(-3, 6)
-        ),
-        "poisson": regression(labels, prior, epsilon, loss=losses.poisson_log),
-        "poisson grid": regression(labels, prior, epsilon, loss=losses.poisson_log, outputs=[0.25, 1.0, 1.5, 3.0]),
-        "table": regression(labels, prior, epsilon, loss=table, outputs=[0.0, 1.0, 1.5, 2.0]),
-        "classes": classification(prior, epsilon),
-    }
-    for name, problem in problems.items():
-        if name.startswith(("unbiased", "penalised", "free", "absolute")):
-            outputs = debiased(labels, ratio)
-        elif isinstance(problem.outputs, Grid):
-            outputs = problem.outputs.values[-3:]
-        else:
-            outputs = [0.5, 1.0, 4.0]
-        yield name, response(problem, outputs, ratio=ratio, dual=dual)
-
-
-FAMILIES = dict(families())
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_it_agrees_with_the_package_on_every_figure(name, tmp_path):
-    mechanism = FAMILIES[name]
-    text = text_of(mechanism, tmp_path)
-    report, problem = checker.check(text), mechanism.problem
-    assert report.ratio == mechanism.realised_ratio == 2
-    assert report.epsilon == mechanism.realised_epsilon
-    assert biases_of(text) == mechanism.exact_biases
-    assert report.bias == max(map(abs, mechanism.exact_biases))
-    assert float(report.value) == pytest.approx(mechanism.value, rel=1e-15)
-    assert report.maximised == name.startswith("classes")
-    if name == "poisson":
-        assert report.bound is None
-        assert "no bound for poisson_log" in report.note
-        return
-    beta = np.where(problem.prior * min(problem.bias_penalty, 1.0) > 0, mechanism.dual.beta, 0.0)
-    cleaned = mechanism.dual if problem.unbiased else Dual(mechanism.dual.alpha, beta)
-    assert problem.sign * float(report.bound) == pytest.approx(lower_bound(problem, cleaned), rel=1e-14)
-
-
 def test_without_multipliers_or_with_forbidden_bias_there_is_no_bound(tmp_path, coin):
     without = mechanism_of(coin.problem, None, coin.outputs, coin.weights, coin.ratio)
     report = checker.check(text_of(without, tmp_path))
     assert (report.bound, report.gap) == (None, None)
     assert "no multipliers" in report.note
+    poisson, *_ = (each for each in ORIGINALS if each["problem"]["loss"]["name"] == "poisson_log")
+    assert checker.check(resealed(poisson)).note == "no bound for poisson_log off a grid"
     assert checker.check(text_of(coin, tmp_path)).bound is not None
     shifted = mechanism_of(coin.problem, coin.dual, [-2.0, math.nextafter(2.0, 3)], coin.weights, coin.ratio)
     report = checker.check(text_of(shifted, tmp_path))
@@ -146,13 +86,10 @@ def test_without_multipliers_or_with_forbidden_bias_there_is_no_bound(tmp_path, 
     assert report.note == f"bias is forbidden, and the largest is {float(report.bias)!r}"
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_negative_zeros_are_no_numbers_of_a_file(name, tmp_path):
+@pytest.mark.parametrize("content", ORIGINALS[::2], ids=range(len(ORIGINALS[::2])))
+def test_negative_zeros_are_no_numbers_of_a_file(content, tmp_path):
     """A loaded mechanism has the digest of its file, which is never that of a file with a -0.0."""
-    text = text_of(FAMILIES[name], tmp_path)
-    assert "-0.0," not in text
-    assert "-0.0]" not in text
-    content, zeros = json.loads(text), 0
+    zeros = 0
     for path in places(content):
         changed = copy.deepcopy(content)
         at = changed
@@ -165,15 +102,18 @@ def test_negative_zeros_are_no_numbers_of_a_file(name, tmp_path):
     assert zeros
 
 
-def test_white_space_is_free(tmp_path):
-    text = text_of(FAMILIES["unbiased"], tmp_path)
+TEXT = json.dumps(ORIGINALS[-1], sort_keys=True, separators=(",", ":"))
+"""An unbiased mechanism."""
+
+
+def test_white_space_is_free():
     for spread in ({"indent": 3}, {"separators": (" ,\n", "\t:\r\n")}):
-        assert checker.check(json.dumps(json.loads(text), **spread)) == checker.check(text)
+        assert checker.check(json.dumps(json.loads(TEXT), **spread)) == checker.check(TEXT)
 
 
 @pytest.mark.parametrize("name", ["labels", "name", "alpha", "columns", "digest", "d\\u0069gest"])
 def test_no_field_may_be_given_twice_at_any_depth(name, tmp_path):
-    text = json.dumps(json.loads(text_of(FAMILIES["unbiased"], tmp_path)))
+    text = json.dumps(json.loads(TEXT))
     place = text.index(f'"{name.encode().decode("unicode_escape")}": ')
     for first in ("0", '"1"', '{"a": [{}]}', f'"{name}"'):
         twice = f'{text[:place]}"{name}" :{first}, {text[place:]}'
@@ -218,7 +158,7 @@ def with_field(field, value):
     [*MALFORMED, *((with_field(*each), f"missing, malformed or unknown: '{each[0]}'") for each in FIELDS)],
 )
 def test_what_is_malformed_is_named(spoil, message, tmp_path):
-    text = spoil(text_of(FAMILIES["unbiased"], tmp_path))
+    text = spoil(TEXT)
     assert verdicts(text, tmp_path / "spoilt.json") == (False, False)
     assert_error(message, checker.check, text, error=checker.Refused)
 
@@ -226,41 +166,8 @@ def test_what_is_malformed_is_named(spoil, message, tmp_path):
 def test_a_total_of_more_digits_than_a_weight_may_have_is_refused(tmp_path):
     for digits, accepted in ((3999, True), (4000, False)):
         columns = [[[0, "9" * digits]], [[0, "1"]], [[0, "1"]]]
-        text = with_field("columns", columns)(text_of(FAMILIES["unbiased"], tmp_path))
+        text = with_field("columns", columns)(TEXT)
         assert verdicts(text, tmp_path / "long.json") == (accepted, accepted)
-
-
-@pytest.mark.parametrize("trials", [100, pytest.param(5_000, marks=pytest.mark.nightly)])
-def test_one_unit_changes_against_the_definition(trials, tmp_path):
-    """A unit moved within a row, a step moved by a label or changed by a unit, with fresh digests."""
-    rng = random.Random(11)
-    seen = {True: 0, False: 0}
-    for trial in range(trials):
-        k, ratio = 2 + trial % 6, [Fraction(3, 2), Fraction(2), privacy_ratio(0.7)][trial % 3]
-        problem = regression(np.arange(k), np.full(k, 1 / k), 0.7)
-        table = circulant(rng, k, 1 + trial % 2, ratio, 3)
-        if trial % 4 > 1:
-            table = np.array(rows_of(layered_arcs(rng, k, rng.randint(1, 3), 30, 3), ratio), dtype=object)
-        n = table.shape[1]
-        original = json.loads(text_of(mechanism_of(problem, None, np.arange(n), table), tmp_path))
-        for _ in range(3):
-            content = copy.deepcopy(original)
-            columns = content["columns"]
-            if rng.random() < 0.5:
-                rows, row = table.copy(), rng.randrange(k)
-                for place, unit in zip([rng.randrange(n), rng.randrange(n)], (1, -1), strict=True):
-                    rows[row, place] += unit
-                columns[:] = [
-                    [[y, str(b - a)] for y, (a, b) in enumerate(itertools.pairwise((0, *column))) if a != b]
-                    for column in rows.T.tolist()
-                ]
-            else:
-                step, part, unit = rng.choice(rng.choice(columns)), rng.randrange(2), rng.choice([-1, 1])
-                step[part] = str(int(step[1]) + unit) if part else max(step[0] + unit, 0)
-            truth = is_private(content)
-            assert verdicts(resealed(content), tmp_path / "edited.json") == (truth, truth)
-            seen[truth] += 1
-    assert min(seen.values()) > 10
 
 
 # ------------------------------------------------------------------------------------------- exp and log, by themselves
@@ -352,18 +259,6 @@ def test_rounded_roots_never_overstate_the_least_column(loss, seed):
                 for y, p, alpha, beta in rows
             ]
             assert least <= one * sum(h) + more * sum(min(value, 0) for value in h)
-
-
-def test_classification_is_bounded_from_above(tmp_path):
-    """Randomized response for the uniform prior on k classes is right with probability E/(E + k - 1), and no more."""
-    problem = classification(np.full(4, 0.25), 1.0)
-    best = math.e / (math.e + 3)
-    mechanism = response(problem, np.arange(4), ratio=privacy_ratio(1.0), dual=Dual(np.full(4, -best / 4), np.zeros(4)))
-    report = checker.check(text_of(mechanism, tmp_path))
-    assert report.maximised
-    assert float(report.value) == pytest.approx(best, rel=1e-14)
-    assert report.value <= report.bound
-    assert 0 <= report.gap < 1e-14
 
 
 def test_extreme_numbers_do_not_stop_it(tmp_path):

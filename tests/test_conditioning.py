@@ -9,7 +9,7 @@ from asserting import assert_error
 
 import optrand
 from optrand.data import weeks_worked_path
-from optrand.mechanism._tabulation import mixture
+from optrand.mechanism._columns import mixture
 from optrand.release._plan import LIMITS, Conditioning, condition, draw_histograms, find_mechanisms
 from optrand.release._question import Question
 from optrand.release._record import ReleaseRecord
@@ -39,23 +39,12 @@ def response(k, epsilon):
 def test_a_mixture_is_the_mixture_of_the_tables_in_integers():
     first, second = optimum([5, 0, 1, 4], 2.0), response(4, 2.0)
     mixed = mixture(first, second, 0.3)
-    share = Fraction(0)
-    for at, column in zip(second.outputs, second.weights.T, strict=True):
-        place = int(np.flatnonzero(mixed.outputs == at)[0])
-        ratio = Fraction(int(mixed.weights[0, place]), mixed.total) / Fraction(int(column[0]), second.total)
-        if at not in first.outputs:
-            share = ratio
-            assert all(
-                Fraction(int(a), mixed.total) == share * Fraction(int(b), second.total)
-                for a, b in zip(mixed.weights[:, place], column, strict=True)
-            )
+    rows = [dict(zip(one.outputs, one.weights.T / Fraction(one.total), strict=True)) for one in (first, second, mixed)]
+    before, other, after = (np.array([row.get(v, [0] * 4) for v in mixed.outputs]) for row in rows)
+    (share,) = {
+        change / apart for change, apart in zip((after - before).flat, (other - before).flat, strict=True) if apart
+    }
     assert float(share) == pytest.approx(0.3, abs=2e-3)
-    for at, column in zip(first.outputs, first.weights.T, strict=True):
-        if at not in second.outputs:
-            place = int(np.flatnonzero(mixed.outputs == at)[0])
-            assert Fraction(int(mixed.weights[1, place]), mixed.total) == (1 - share) * Fraction(
-                int(column[1]), first.total
-            )
     losses = [float(one.problem.prior @ one.losses()) for one in (first, mixed)]
     other = float(first.problem.prior @ second.losses())
     assert losses[1] == pytest.approx((1 - float(share)) * losses[0] + float(share) * other, rel=1e-12)

@@ -12,48 +12,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from asserting import assert_error, by_case
 from hypothesis import given
-from hypothesis import strategies as st
+from strategies import problems
 from tables import resealed
 
 import optrand
 from optrand import losses
 from optrand.base import _files, _strict_json
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.losses import Loss, Tabulated
+from optrand.losses import Loss
 from optrand.mechanism._file_format import problem_document, read_problem
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._problem import Interval, classification, regression, unbiased_regression
-
-finite = st.floats(-1e6, 1e6).map(lambda x: 0.0 if abs(x) < 1e-9 else x)
-"""Labels nearer to each other than 1e-150 are refused."""
-
-
-@st.composite
-def problems(draw):
-    labels = draw(st.lists(finite, min_size=1, max_size=5, unique_by=lambda x: x + 0.0))
-    k = len(labels)
-    raw = np.array(draw(st.lists(st.integers(0, 5), min_size=k, max_size=k)), dtype=float)
-    prior = np.full(k, 1 / k) if not raw.any() else raw / raw.sum()
-    epsilon = draw(st.floats(1e-6, 40))
-    grid = np.array(sorted(draw(st.sets(st.floats(0.5, 99), min_size=1, max_size=4))))
-    kind = draw(st.sampled_from(["unbiased", "penalised", "interval", "grid", "poisson", "table", "classes"]))
-    if kind == "unbiased":
-        return unbiased_regression(labels, prior, epsilon)
-    if kind == "penalised":
-        return regression(labels, prior, epsilon, bias_penalty=draw(st.floats(0, 1e300)))
-    if kind == "interval":
-        return regression(labels, prior, epsilon, loss=losses.absolute, outputs=Interval(-1.5, draw(st.floats(0, 9))))
-    if kind == "grid":
-        return regression(labels, prior, epsilon, loss=losses.absolute, bias_penalty=2.0, outputs=grid)
-    if kind == "poisson":
-        return regression(np.abs(np.arange(k)), prior, epsilon, loss=losses.poisson_log)
-    if kind == "table":
-        return regression(labels, prior, epsilon, loss=Tabulated(np.outer(labels, grid)), outputs=grid)
-    return classification(prior, epsilon)
+from optrand.model._problem import regression
 
 
 @given(problems())
@@ -88,12 +60,9 @@ def changed(**changes):
     (b'{"format": ', "not JSON"),
     (b"\xef\xbb\xbf{}", "not JSON"),
     (b"{} {}", "not JSON"),
-    (b'{"x": NaN}', "holds NaN"),
-    (b'{"x": Infinity}', "holds Infinity"),
-    (b'{"x": [-Infinity]}', "holds -Infinity"),
-    (b'{"x": 1e999}', "beyond the range"),
+    *[(changed().replace(b"1.5", number), "never writes") for number in (b"NaN", b"[-Infinity]", b"1e999")],
     (b'{"x": 1.0, "y": 2.0, "x": 1.0}', "'x' is given twice"),
-    (b'{"x": 1' + b"0" * 5000 + b"}", "bare integer of 5001 digits"),
+    (b'{"x": 1' + b"0" * 5000 + b"}", "not JSON"),
     (b"[1.0]", "not an optrand mechanism"),
     (b"null", "not an optrand mechanism"),
     (b"[" * 100_000, "too deeply"),

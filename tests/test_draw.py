@@ -132,45 +132,6 @@ def test_counts_over_all_words_equal_the_weights(rows, width, layout):
         assert {output: Fraction(count, len(ids)) for output, count in drawn.items()} == expected
 
 
-@each_layout
-@by_case(
-    "width, depth, rows",
-    (1, 8, [[1, 1, 1]]),
-    (2, 4, [[3, 0, 7, 1], [1, 1, 1, 8]]),
-    (3, 2, [[0, 5, 95, 0]]),
-    (4, 2, [[1, 10**6, 1]]),
-    (8, 1, [[33, 33, 34, 1]]),
-    (10, 1, [[5, 6], [9, 2], [5, 6]]),
-    (13, 1, [[1, 2, 4]]),
-    (5, 2, stepped_rows(random.Random(0), 5, 3, 20)),
-    *nightly(*((5, 2, stepped_rows(random.Random(seed), 5, 3, 20)) for seed in (1, 2, 3))),
-)
-def test_counts_bracket_weights_that_no_string_can_meet(width, depth, rows, layout):
-    """A stream decides for a weight if and only if its interval lies in ``[S_i, S_{i+1}) / total``: count those."""
-    strings, total = 2 ** (width * depth), sum(rows[0])
-    sampler = sampler_of(rows, layout)
-    for row in range(len(rows)):
-        masses, outputs = sampler._weights.row(row)
-        edges = [Fraction(c * strings, total) for c in accumulate(masses, initial=0)]
-        expected = Counter()
-        for output, (low, high) in zip(outputs, pairwise(edges), strict=True):
-            expected[float(sampler.outputs[output])] += max(0, math.floor(high) - math.ceil(low))
-        for draw in (draw_one, draw_batch):
-            decided, undecided = law(partial(draw, sampler, row), width, depth)
-            assert {output: share * strings for output, share in decided.items()} == +expected
-            assert undecided * strings == strings - expected.total()
-
-
-@each_layout
-def test_one_batch_of_all_words_for_all_labels(layout):
-    rows = stepped_rows(random.Random(3), 12, 6, 20, 256)
-    sampler = sampler_of(rows, layout)
-    values = np.repeat(np.arange(12), 256)
-    drawn = sampler.sample(values, source=GivenWords(8, [*range(256)] * 12))
-    counts = [Counter(drawn[values == y].tolist()) for y in range(12)]
-    assert counts == [Counter({float(i): weight for i, weight in enumerate(row) if weight}) for row in rows]
-
-
 # ------------------------------------------------------------------------------------------------- words near the edges
 @st.composite
 def draws(draw):
@@ -320,16 +281,6 @@ def test_ten_thousand_labels_and_no_table(columns, levels):
         heaps = np.where(is_favoured, 50 + np.cumsum(is_favoured), np.arange(table.n) * 50 // table.n)
         observed, wanted = (np.bincount(heaps, amounts) for amounts in (counts, expected))
         assert stats.chisquare(observed[wanted > 0], wanted[wanted > 0]).pvalue > 1e-4
-
-
-def test_few_levels_hold_any_intervals():
-    """At most one level per bit of the labels and one per halving of the intervals, in memory and in fact."""
-    for seed in range(40):
-        rng = random.Random(seed)
-        table = Table.of_rows(range(16), range(9), stepped_rows(rng, 16, 8, 100))
-        starts = Weights.of_columns(table).starts
-        intervals = sum(len(split_column(column, 16)[1]) for column in table.columns)
-        assert starts.shape[1] <= 1 + 5 + intervals.bit_length()
 
 
 def test_large_tables_without_long_steps_are_written_out():

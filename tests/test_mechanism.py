@@ -84,44 +84,34 @@ def test_a_saved_mechanism_comes_back_whole(tmp_path_factory, mechanism):
     assert json.loads(resealed(content)) == content, "the digest is sha256 of the canonical content"
 
 
-@given(mechanisms())
-def test_derived_quantities_are_those_of_the_table(mechanism):
-    total, realised, found = mechanism.total, mechanism.realised_ratio, mechanism.exact_biases
-    assert "weights" not in vars(mechanism.table), "nothing so far needed the rows"
-    rows = mechanism.weights.tolist()
-    assert {sum(row) for row in rows} == {total}
-    ratios = [Fraction(a, b) for column in zip(*rows, strict=True) for a in column for b in column]
-    assert realised == max(ratios) <= mechanism.ratio
-    assert mechanism.realised_epsilon <= mechanism.epsilon
-    biases = tuple(
-        sum(Fraction(w, total) * Fraction(v) for w, v in zip(row, mechanism.outputs, strict=True)) - Fraction(y)
-        for row, y in zip(rows, mechanism.labels, strict=True)
-    )
-    assert found == biases
-    largest = max(map(abs, biases))
-    assert Fraction(math.nextafter(mechanism.bias, -1)) < largest <= Fraction(mechanism.bias)
-    assert mechanism.randomizer.matrix.tolist() == [[w / total for w in row] for row in rows]
-    dense = mechanism_of(mechanism.problem, mechanism.dual, mechanism.outputs, mechanism.weights)
-    assert dense == mechanism
-    assert repr(dense) == repr(mechanism)
-
-
 @given(mechanisms(), st.fractions(1, 5))
 def test_figures_of_a_table_are_their_definitions(mechanism, ratio):
-    table, outputs = mechanism.table, list(map(Fraction, mechanism.outputs.tolist()))
-    labels = list(map(Fraction, mechanism.labels.tolist()))
-    shares = [[Fraction(w, mechanism.total) for w in row] for row in mechanism.weights.tolist()]
-    errors = [
-        sum(p * (v - y) ** 2 for p, v in zip(row, outputs, strict=True)) for row, y in zip(shares, labels, strict=True)
-    ]
-    assert table.squared_errors == tuple(errors)
-    charges = [(error + 3 * bias**2) / 2 for error, bias in zip(errors, table.biases, strict=True)]
-    assert (table.losses(3.0), table.losses(math.inf)) == (charges, [error / 2 for error in errors])
+    table, total, realised = mechanism.table, mechanism.total, mechanism.realised_ratio
+    found = table.biases, table.squared_errors
+    assert "weights" not in vars(table), "nothing so far needed the rows"
+    labels, outputs = (list(map(Fraction, numbers.tolist())) for numbers in (table.labels, table.outputs))
+    rows = table.weights.tolist()
+    shares = [[Fraction(w, total) for w in row] for row in rows]
+    assert {sum(row) for row in rows} == {total}
+    assert table.matrix.tolist() == [[w / total for w in row] for row in rows]
+    columns = list(zip(*rows, strict=True))
+    assert table.extremes == (list(map(min, columns)), list(map(max, columns)))
+    assert realised == max(Fraction(max(column), min(column)) for column in columns) <= mechanism.ratio
+    assert mechanism.realised_epsilon <= mechanism.epsilon
+
+    def moment(y, row, power):
+        return sum(p * (v - y) ** power for p, v in zip(row, outputs, strict=True))
+
+    moments = [[moment(y, row, power) for y, row in zip(labels, shares, strict=True)] for power in (1, 2)]
+    assert found == tuple(map(tuple, moments))
+    largest = max(map(abs, table.biases))
+    assert Fraction(math.nextafter(mechanism.bias, -1)) < largest <= Fraction(mechanism.bias)
+    charges = [(error + 3 * bias**2) / 2 for bias, error in zip(*moments, strict=True)]
+    assert (table.losses(3.0), table.losses(math.inf)) == (charges, [error / 2 for error in moments[1]])
     if 0 < mechanism.problem.bias_penalty < math.inf:
         worst, upper = max(table.losses(mechanism.problem.bias_penalty)), certify(mechanism, worst_case=True).upper
         assert math.nextafter(upper, 0) < worst <= upper
-    columns = list(zip(*mechanism.weights.tolist(), strict=True))
-    assert table.extremes == (list(map(min, columns)), list(map(max, columns)))
+
     pairs = [(y, z) for y in range(table.k) for z in range(table.k)]
     for y, z in pairs:
         assert table.pair_ratio(y, z) == max(a / b for a, b in zip(shares[y], shares[z], strict=True))
@@ -129,10 +119,10 @@ def test_figures_of_a_table_are_their_definitions(mechanism, ratio):
         sum(max(a - ratio * b, 0) for a, b in zip(shares[y], shares[z], strict=True)) for y, z in pairs
     )
     tops = [max(column) for column in zip(*shares, strict=True)]
-    assert table.leakage == sum(tops)
     averages = [sum(column) / table.k for column in zip(*shares, strict=True)]
-    flat = [Fraction(1, table.k)] * table.k
-    assert table.pointwise_leakage(flat) == max(a / b for a, b in zip(tops, averages, strict=True))
+    assert table.leakage == sum(tops)
+    assert table.pointwise_leakage([Fraction(1, table.k)] * table.k) == max(map(Fraction.__truediv__, tops, averages))
+    assert mechanism_of(mechanism.problem, mechanism.dual, mechanism.outputs, mechanism.weights) == mechanism
 
 
 @given(st.randoms(use_true_random=False), st.sampled_from([Fraction(5, 3), privacy_ratio(0.7), privacy_ratio(40.0)]))
@@ -351,7 +341,7 @@ def test_a_table_is_checked(changes, message):
     ({"places": np.array([[0, 1], [0, 1]])}, "arrays of one length"),
     (dict.fromkeys(("places", "outputs"), np.array(0)) | {"heights": np.array(1, dtype=object)}, "of one length"),
     ({"outputs": np.array([1, 1, 1, 1])}, "output 0 never occurs"),
-    ({"outputs": np.array([0, 0, 0, 0])}, "steps of output 0"),
+    ({"outputs": np.array([0, 0, 0, 0])}, "output 1 never occurs"),
 )
 def test_steps_of_a_table_are_checked(changes, message):
     steps = Table.of_columns([0, 1], [-1.0, 2.0], COIN_COLUMNS).steps
@@ -366,13 +356,6 @@ def test_tables_for_other_labels_are_not_combined():
         assert_error("different labels", first.combine, second, Fraction(1))
     for amounts in ([1], [1, 2, 3]):
         assert_error("reshape", coin.row_sums, amounts, error=ValueError)
-
-
-def test_the_first_column_at_fault_is_named():
-    columns = [((0, 2), (1, -3)), ((0, 1), (1, 0)), (), ((0, 1), (1, -1))]
-    for message in ("output 0 has a negative weight", "steps of output 0", "output 0 never occurs", "row 1 of weights"):
-        assert_error(message, Table.of_columns, [0, 1], range(len(columns)), columns)
-        del columns[0]
 
 
 def test_a_table_that_judges_itself_is_refused():
@@ -420,41 +403,28 @@ def set_at(*path, to):
 
 
 EDITS = [
-    (set_at("columns", 0, 0, 1, to=2), "another form"),
-    *((set_at("columns", 0, 0, 1, to=wrong), "another form") for wrong in ("+2", "02", " 2", "--2", "-", "2.0")),
     (set_at("columns", 0, 0, 1, to="-9" + "9" * 4000), "negative weight"),
     (set_at("columns", 0, 1, 1, to="0"), "integers other than 0"),
     (set_at("columns", 0, 1, 1, to="-0"), "integers other than 0"),
-    (set_at("columns", 0, 0, 0, to="0"), "steps of output 0 must be integers"),
-    (set_at("columns", 0, 1, 0, to=1.0), "steps of output 0 must be integers"),
-    (set_at("columns", 0, 1, 0, to=True), "steps of output 0 must be integers"),
-    (set_at("columns", 0, 0, 0, to=-1), "steps of output 0 must be integers"),
     (set_at("columns", 0, 1, 0, to=2), "at increasing labels from 0 to 1"),
     (set_at("columns", 0, 1, 0, to=10**19), "at increasing labels from 0 to 1"),
     (set_at("columns", 0, 1, 0, to=0), "at increasing labels from 0 to 1"),
     (set_at("columns", 0, 1, to=[1]), "another form"),
     (set_at("columns", 0, to=[]), "output 0 never occurs"),
-    (set_at("columns", 0, to={}), "output 0 never occurs"),
     (set_at("columns", to=[[[0, "2"], [1, "-1"]]]), "1 columns for 2 outputs"),
-    (set_at("columns", to=[]), "0 columns for 2 outputs"),
     (set_at("columns", to={}), "0 columns for 2 outputs"),
     (set_at("columns", 0, 1, 1, to="-2"), "row 1 of weights has another total"),
     (set_at("columns", to=[[[0, "3"], [1, "-2"]], [[0, "1"], [1, "2"]]]), "would not be private"),
-    (set_at("columns", to=[[[0, "2"], [1, "-2"]], [[1, "2"]]]), "would not be private"),
-    (set_at("columns", to=[[[0, "2"], [1, "-3"]], [[0, "1"], [1, "3"]]]), "output 0 has a negative weight"),
     (lambda content: content.pop("columns"), "the file lacks field"),
     (set_at("weights", to=[["2", "1"], ["1", "2"]]), "the file has the unknown field"),
     (set_at("outputs", 0, to=True), "outputs holds values of type float64, expected numbers"),
     (set_at("outputs", 0, to=-1), "not written as save"),
-    (set_at("outputs", to=[2.0, -1.0]), "must strictly increase"),
     (set_at("problem", "epsilon", to=0.69), r"expected at most exp\(epsilon\)"),
-    (set_at("problem", "prior", to=[0.5, 0.6]), "prior sums to 1.1"),
     (set_at("problem", "remark", to="x"), "a field too many"),
     (set_at("problem", "labels", to=[0.0, 1.0, 2.0]), "2 entries for 3 labels"),
     (set_at("dual", to={"alpha": [0.0], "beta": [0.0]}), "dual has 1 entries for 2 labels"),
     (set_at("dual", to=[]), "another form"),
     (set_at("remark", to="x"), "the file has the unknown field"),
-    (set_at("schema", to=2), "written by a newer optrand"),
 ]
 
 

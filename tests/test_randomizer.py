@@ -17,15 +17,12 @@ from optrand.model._randomizer import Arcs, Randomizer
 @by_case(
     "labels, outputs, matrix, message",
     ([1, 0], [0, 1], [[1, 0], [0, 1]], "labels of a randomizer must strictly increase"),
-    ([0, 0], [0, 1], [[1, 0], [0, 1]], "labels of a randomizer must strictly increase"),
     ([0, 1], [1, 1], [[1, 0], [0, 1]], "outputs of a randomizer must strictly increase"),
     ([0, 1], [0, 1], [[1, 0]], r"matrix has shape \(1, 2\), expected \(2, 2\): one row per label"),
     ([0, 1], [0, 1, 2], [[1, 0], [0, 1]], r"expected \(2, 3\)"),
     ([0, 1], [0, 1], [1, 0], r"matrix has shape \(2,\)"),
     ([0, 1], [0, 1], [[1, math.nan], [0, 1]], "matrix holds NaN or infinite entries"),
     ([0, 1], [0, 1], [[1, math.inf], [0, 1]], "matrix holds NaN or infinite entries"),
-    ([0, math.nan], [0, 1], [[1, 0], [0, 1]], "labels holds NaN"),
-    ([], [0], [], "labels is empty"),
     ([0], [], [[]], "outputs is empty"),
 )
 def test_what_is_no_table_is_refused(labels, outputs, matrix, message):
@@ -149,14 +146,6 @@ def test_the_table_is_walked_in_blocks(monkeypatch):
     assert [v.tolist() for v, _ in blocks] == [[0.5, 1.0], [2.0, 3.0], [9.0]]
     assert np.allclose(np.hstack([table for _, table in blocks]), channel.matrix, rtol=1e-15)
     assert problem.value(channel) == pytest.approx(whole, rel=1e-14)
-
-
-def test_leaving_out_arcs_without_mass_keeps_arcs():
-    channel = Randomizer.of_arcs([0.0, 1.0], Arcs(2, [0, 0, 1], [0, 1, 1], [0.0, 0.5, 1.0], [0.3, 0.0, 0.3]), 1.0)
-    lean = channel.without_unused_outputs()
-    assert lean.arcs is not None
-    assert lean.outputs.tolist() == [0.0, 1.0]
-    assert np.array_equal(lean.matrix, channel.matrix[:, [0, 2]])
 
 
 def test_signature_tells_staircases_from_the_rest_and_empty_columns():

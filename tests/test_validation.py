@@ -111,13 +111,6 @@ def test_labels_that_are_none_are_refused(labels, message):
     assert_error(message, classification, prior, 1.0, labels=labels)
 
 
-def test_minus_zero_becomes_zero():
-    labels = regression([-0.0, 1.0], [0.5, 0.5], 1.0).labels
-    assert math.copysign(1.0, labels[0]) == 1.0
-    prior = regression([0.0, 1.0], [1.0, -0.0], 1.0).prior
-    assert math.copysign(1.0, prior[1]) == 1.0
-
-
 def test_the_last_integers_that_are_floats_are_labels():
     assert _validation.check_labels([2**53, -(2**53)]).tolist() == [2.0**53, -(2.0**53)]
     assert _validation.check_labels(np.array([2**53 - 1, 3], dtype=np.uint64)).tolist() == [2.0**53 - 1, 3.0]

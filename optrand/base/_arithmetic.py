@@ -23,13 +23,9 @@ Integers = NDArray[np.object_]
 def exact_integers(given: ArrayLike, name: str, shape: tuple[int, ...] | None = None, means: str = "") -> Integers:
     """Return a read-only copy of an array in Python integers, which keeps no subclass and no mask.
 
-    Raises
-    ------
-    InvalidInput
-        A masked array, numbers that are not integers, or another shape than `shape`, which `means` explains.
+    Raise `InvalidInput` for a masked array, other numbers, or another shape than `shape`, which `means` explains.
     """
-    parts = (given, *given) if isinstance(given, (list, tuple)) else (given,)
-    if any(isinstance(part, np.ma.MaskedArray) for part in parts) or has_masked_cells(given):
+    if has_masked_cells(given):
         raise InvalidInput(f"{name} is a masked array, expected integers without a mask: fill or leave out its cells")
     # Unlike asarray, this copies the numbers and leaves the methods of a subclass behind.
     array = np.array(given, dtype=None if isinstance(given, np.ndarray) else object, subok=False)
@@ -47,12 +43,10 @@ DIGITS = 60
 """Significant decimal digits of the brackets."""
 
 
-def _context(digits: int) -> decimal.Context:
-    return decimal.Context(prec=digits, rounding=decimal.ROUND_HALF_EVEN, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
-
-
-def _decimal_neighbours(value: decimal.Decimal, context: decimal.Context) -> tuple[Fraction, Fraction]:
-    """Return numbers one unit in the last place below and above a correctly rounded ``value``."""
+def _bracket(function: str, x: float | decimal.Decimal, digits: int) -> tuple[Fraction, Fraction]:
+    """Return numbers one unit in the last place below and above ``exp`` or ``ln``, which are correctly rounded."""
+    context = decimal.Context(digits, decimal.ROUND_HALF_EVEN, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+    value = getattr(context, function)(decimal.Decimal(x))
     return Fraction(context.next_minus(value)), Fraction(context.next_plus(value))
 
 
@@ -96,8 +90,7 @@ def exp_bracket(x: float | decimal.Decimal, digits: int = DIGITS) -> tuple[Fract
     >>> low < high, float(low)
     (True, 2.718281828459045)
     """
-    context = _context(digits)
-    return _decimal_neighbours(context.exp(decimal.Decimal(x)), context)
+    return _bracket("exp", x, digits)
 
 
 def log_bracket(x: Fraction, digits: int = DIGITS) -> tuple[Fraction, Fraction]:
@@ -107,14 +100,10 @@ def log_bracket(x: Fraction, digits: int = DIGITS) -> tuple[Fraction, Fraction]:
     if x == 1:
         return Fraction(0), Fraction(0)
     closeness = x.denominator.bit_length() - abs(x.numerator - x.denominator).bit_length()
-    context = _context(digits + max(0, closeness))
-    low, high = Fraction(0), Fraction(0)
-    if x.numerator != 1:
-        low, high = _decimal_neighbours(context.ln(decimal.Decimal(x.numerator)), context)
-    if x.denominator != 1:
-        below, above = _decimal_neighbours(context.ln(decimal.Decimal(x.denominator)), context)
-        low, high = low - above, high - below
-    return low, high
+    digits += max(0, closeness)
+    low, high = _bracket("ln", x.numerator, digits) if x.numerator != 1 else (Fraction(0), Fraction(0))
+    below, above = _bracket("ln", x.denominator, digits) if x.denominator != 1 else (Fraction(0), Fraction(0))
+    return low - above, high - below
 
 
 def float_below(x: Fraction) -> float:
@@ -168,13 +157,6 @@ def privacy_ratio(epsilon: float) -> Fraction:
     return 1 + math.floor(low / step) * step
 
 
-def _show_ratio(ratio: Fraction) -> str:
-    """Return the ratio in a message: itself if it is short."""
-    if ratio.numerator < 10**6:
-        return str(ratio)
-    return f"(about {float(ratio):.6g})" if ratio < 10**308 else "(beyond 1e308)"
-
-
 def is_at_most_exp(x: Fraction | None, power: float | decimal.Decimal) -> bool:
     """Decide whether a rational is at most ``exp(power)``. None stands for infinity.
 
@@ -194,16 +176,12 @@ def check_ratio(ratio: Fraction, epsilon: float) -> None:
     """Check that a ratio is at most ``exp(epsilon)``, in rationals.
 
     Here `epsilon` is the float or its shortest decimal, whichever is smaller, as in :func:`privacy_ratio`.
-
-    Raises
-    ------
-    InvalidInput
-        A larger ratio.
     """
     if not is_at_most_exp(ratio, least_reading(epsilon)):
+        about = f"(about {float(ratio):.6g})" if ratio < 10**308 else "(beyond 1e308)"
         raise InvalidInput(
-            f"a ratio of two weights of one output is {_show_ratio(ratio)}, expected at most exp(epsilon) at epsilon = "
-            f"{epsilon!r}: the mechanism would not be private"
+            f"a ratio of two weights of one output is {ratio if ratio.numerator < 10**6 else about}, expected at most "
+            f"exp(epsilon) at epsilon = {epsilon!r}: the mechanism would not be private"
         )
 
 

@@ -37,13 +37,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, *, overwrite: bo
 
 
 def publish(temporary: Path, target: Path, *, overwrite: bool = False) -> None:
-    """Give a finished temporary file its final name in the same folder, in one step, and flush the folder.
-
-    Raises
-    ------
-    InvalidInput
-        `target` is a symbolic link, or exists without `overwrite`.
-    """
+    """Give a finished temporary file its final name in the same folder, in one step, and flush the folder."""
     refuse_target(target, overwrite=overwrite)
     if overwrite:
         temporary.replace(target)
@@ -61,14 +55,7 @@ def take_name(source: Path, target: Path) -> None:
 
     A file may keep its old name as well: a hard link fails if the new one is taken. For a folder, and if a file system
     has no hard links (FAT, some network disks), the name is looked up before the rename, and only a lock of the caller
-    keeps others out. No empty file ever stands under the new name.
-
-    Raises
-    ------
-    FileExistsError
-        The name is taken.
-    OSError
-        The rename was refused.
+    keeps others out. No empty file ever stands under the new name. A taken name raises ``FileExistsError``.
     """
     if not source.is_dir():
         try:
@@ -120,14 +107,8 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Open a stream to a file that appears under `path`, atomically, when the block ends without an error.
 
     A file that exists is replaced only with `overwrite`. Without it even one that appears meanwhile is safe. A process
-    that is killed leaves at most a temporary file, whose name begins with a dot and which only its owner can read.
-
-    Raises
-    ------
-    InvalidInput
-        `path` is a symbolic link, or exists without `overwrite`.
-    OSError
-        The disk is full, the folder is missing or read-only, ... Nothing is left behind.
+    that is killed leaves at most a temporary file, whose name begins with a dot and which only its owner can read. An
+    error, such as a full disk, leaves nothing.
     """
     refuse_target(path, overwrite=overwrite)
     if not path.parent.is_dir():

@@ -22,11 +22,6 @@ _DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,
 def read_decimal(text: str, where: str) -> Fraction:
     """Return the exact value of a decimal. Errors name it by `where` and never repeat the text of a file.
 
-    Raises
-    ------
-    InvalidInput
-        Text of another form, or a number beyond the range of floats.
-
     Examples
     --------
     >>> read_decimal("-2.5e-1", "the step")
@@ -44,13 +39,7 @@ def read_decimal(text: str, where: str) -> Fraction:
 
 
 def read_number(text: str, name: str, expected: str) -> float:
-    """Return the float nearest to a decimal, which is public: errors repeat it.
-
-    Raises
-    ------
-    InvalidInput
-        Text of another form, or a number beyond the range of floats: not `expected`.
-    """
+    """Return the float nearest to a decimal, which is public: errors repeat it, and what is `expected`."""
     value = float(text) if _DECIMAL.fullmatch(text) else math.nan
     if not math.isfinite(value):
         raise InvalidInput(f"{name} is {text!r}, expected {expected}")
@@ -84,17 +73,10 @@ def format_above(x: float | Fraction, digits: int | None = None) -> str:
 
     Examples
     --------
-    >>> (
-    ...     format_above(2 / 3, 3),
-    ...     format_above(-2 / 3, 3),
-    ...     format_above(0.1, 1),
-    ...     format_above(0.0, 3),
-    ... )
-    ('0.667', '-0.666', '0.2', '0')
+    >>> [format_above(x, 3) for x in (2 / 3, -2 / 3, 0.0, 0.4, Fraction(2, 5))]
+    ['0.667', '-0.666', '0', '0.401', '0.4']
     >>> format_above(1.0), format_above(0.1), format_above(0.3)
     ('1', '0.10000000000000001', '0.3')
-    >>> format_above(0.4, 3), format_above(Fraction(2, 5), 3), format_above(Fraction(2, 3), 3)
-    ('0.401', '0.4', '0.667')
     """
     return _format(x, digits, decimal.ROUND_CEILING)
 
@@ -122,13 +104,8 @@ def format_spent(epsilon: float, target: float) -> str:
 
     Examples
     --------
-    >>> (
-    ...     format_spent(0.1, 0.1),
-    ...     format_spent(0.1, 0.2),
-    ...     format_spent(1.0, 1.0),
-    ...     format_spent(0.95, 1.0),
-    ... )
-    ('0.1', '0.10000000000000001', '1.0', '0.95')
+    >>> format_spent(0.1, 0.1), format_spent(0.1, 0.2), format_spent(1.0, 1.0)
+    ('0.1', '0.10000000000000001', '1.0')
     """
     return repr(target) if epsilon == target else format_above(epsilon)
 

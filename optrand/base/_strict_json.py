@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -63,57 +62,51 @@ def unseal(data: bytes, names: Iterable[str], *, kind: str = FORMAT) -> Document
         Not UTF-8, not JSON (which has no NaN or infinities), a duplicate key, another format or schema, unknown or
         missing fields, or a wrong digest.
     """
+    document = _parse(data)
+    if not isinstance(document, dict) or document.get("format") != kind:
+        name = kind.replace(".", " ")
+        raise InvalidFile(f'the file is not an {name}: expected an object with "format": "{kind}"')
+    schema, names = document.get("schema"), list(names)
+    if type(schema) is not int or schema < 1:
+        raise InvalidFile('the file does not state its schema: expected "schema": 1')
+    if schema > SCHEMA:
+        raise InvalidFile(
+            f"the file was written by a newer optrand (schema {schema}, this one reads {SCHEMA}): update optrand"
+        )
+    wanted = {"format", "schema", "digest", *names}
+    for problem, wrong in (("lacks", wanted - set(document)), ("has the unknown", set(document) - wanted)):
+        if wrong:
+            shown = ", ".join(repr(name[:40]) for name in sorted(wrong)[:5])
+            raise InvalidFile(f"the file {problem} field(s) {shown}")
     try:
-        document = _parse(data)
-        if not isinstance(document, dict) or document.get("format") != kind:
-            name = kind.replace(".", " ")
-            raise InvalidFile(f'the file is not an {name}: expected an object with "format": "{kind}"')
-        _check_schema(document.get("schema"))
-        names = list(names)
-        wanted = {"format", "schema", "digest", *names}
-        for problem, wrong in (("lacks", wanted - set(document)), ("has the unknown", set(document) - wanted)):
-            if wrong:
-                shown = ", ".join(repr(name[:40]) for name in sorted(wrong)[:5])
-                raise InvalidFile(f"the file {problem} field(s) {shown}")
-        if document["digest"] != digest(document):
-            raise InvalidFile(
-                "the digest is not that of the content: the file was damaged or edited, so save the mechanism again"
-            )
-    except RecursionError:
-        raise InvalidFile("the file nests lists or objects too deeply to be a mechanism") from None
+        is_whole = document["digest"] == digest(document)
+    except (ValueError, RecursionError) as error:
+        raise InvalidFile(f"the file holds values that save() never writes: {error}") from error
+    if not is_whole:
+        raise InvalidFile(
+            "the digest is not that of the content: the file was damaged or edited, so save the mechanism again"
+        )
     return {name: document[name] for name in names}
 
 
 def read_format(data: bytes) -> str | None:
-    """Read the format that a file states, unverified. Return None if it states no format.
-
-    Raises
-    ------
-    InvalidFile
-        Not UTF-8, or not JSON.
-    """
-    try:
-        document = _parse(data)
-    except RecursionError:
-        return None
+    """Read the format that a file states, unverified. Return None if it states no format."""
+    document = _parse(data)
     said = document.get("format") if isinstance(document, dict) else None
     return said if isinstance(said, str) else None
 
 
 def _parse(data: bytes) -> object:
     try:
-        text = data.decode("utf-8")
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_without_duplicates)
     except UnicodeDecodeError as error:
         raise InvalidFile(f"the file is not UTF-8 text: byte {error.start} cannot be read") from error
-    try:
-        return json.loads(
-            text,
-            object_pairs_hook=_without_duplicates,
-            parse_constant=_refuse_constant,
-            parse_float=_finite,
-            parse_int=_short_integer,
-        )
-    except json.JSONDecodeError as error:
+    except RecursionError:
+        raise InvalidFile("the file nests lists or objects too deeply to be a mechanism") from None
+    except InvalidFile:
+        raise
+    except ValueError as error:
+        # Also an integer of more digits than Python converts.
         raise InvalidFile(f"the file is not JSON: {error}") from error
 
 
@@ -124,32 +117,3 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> Document:
             raise InvalidFile(f"the field {name[:40]!r} is given twice, expected once")
         document[name] = value
     return document
-
-
-def _refuse_constant(literal: str) -> object:
-    raise InvalidFile(f"the file holds {literal}, which is no JSON number: expected finite numbers")
-
-
-def _finite(literal: str) -> float:
-    number = float(literal)
-    if not math.isfinite(number):
-        raise InvalidFile(f"the number {literal[:40]} is beyond the range of floats")
-    return number
-
-
-def _short_integer(literal: str) -> int:
-    if len(literal) > 20:
-        raise InvalidFile(
-            f"a bare integer of {len(literal)} digits: exact integers are written as strings, all other numbers with a "
-            "point or an exponent"
-        )
-    return int(literal)
-
-
-def _check_schema(schema: object) -> None:
-    if type(schema) is not int or schema < 1:
-        raise InvalidFile('the file does not state its schema: expected "schema": 1')
-    if schema > SCHEMA:
-        raise InvalidFile(
-            f"the file was written by a newer optrand (schema {schema}, this one reads {SCHEMA}): update optrand"
-        )

@@ -142,12 +142,8 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 
     Examples
     --------
-    >>> (
-    ...     nearest_name("weeks_worked", ["id", "Weeks worked "]),
-    ...     nearest_name("clas", ["y", "class"]),
-    ...     nearest_name("weeks", ["id"]),
-    ... )
-    ('Weeks worked ', 'class', None)
+    >>> nearest_name("weeks_worked", ["id", "Weeks worked "]), nearest_name("weeks", ["id"])
+    ('Weeks worked ', None)
     """
     bare = {_bare(each): each for each in reversed(list(known))}
     near = difflib.get_close_matches(_bare(name), bare, n=1, cutoff=0.75) if _bare(name) else []

@@ -313,32 +313,32 @@ def suggest_parameters(function: Callable[P, T]) -> Callable[P, T]:
     Traceback (most recent call last):
     optrand.errors.UnknownParameter: rr() has no parameter 'eps': did you mean 'epsilon'?
     """
-    signature = inspect.signature(function)
-    parameters = [each for each in signature.parameters if each != "self"]
-    where = function.__qualname__.removesuffix(".__init__")
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:
-        for name in options:
-            if name not in parameters:
-                from optrand.base._suggestions import advise
-
-                raise UnknownParameter(f"{where}() has no parameter {name!r}: {advise(name, parameters)}")
         try:
             return function(*args, **options)
         except TypeError:
-            _check_arguments(where, signature, args, options)
+            _check_arguments(function, args, options)
             raise
 
     return call
 
 
-def _check_arguments(where: str, signature: inspect.Signature, args: Any, options: Any) -> None:
-    """Raise `UnknownParameter` with the parameters of a function if these arguments do not fit them."""
+def _check_arguments(function: Callable[..., object], args: Any, options: Any) -> None:
+    """Raise `UnknownParameter`, with the parameters of a function, if these arguments do not fit them."""
+    signature, where = inspect.signature(function), function.__qualname__.removesuffix(".__init__")
     try:
         signature.bind(*args, **options)
     except TypeError as error:
-        shown = [each.replace(annotation=each.empty) for name, each in signature.parameters.items() if name != "self"]
+        from optrand.base._suggestions import advise
+
+        parameters = {name: each for name, each in signature.parameters.items() if name != "self"}
+        for name in options:
+            if name not in parameters:
+                advice = advise(name, list(parameters))
+                raise UnknownParameter(f"{where}() has no parameter {name!r}: {advice}") from None
+        shown = [each.replace(annotation=each.empty) for each in parameters.values()]
         raise UnknownParameter(f"{where}{inspect.Signature(shown)}: {error}") from None
 
 
@@ -375,14 +375,12 @@ class Value(Record):
     """Base of records that are equal where all their arguments are, arrays entry by entry."""
 
     def __eq__(self, other: object) -> bool:
-        """Compare the arguments."""
         if type(other) is not type(self):
             return False
         pairs = zip(self._arguments().values(), other._arguments().values(), strict=True)
         return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in pairs)
 
     def __hash__(self) -> int:
-        """Hash the arguments."""
         parts = self._arguments().values()
         return hash(tuple(part.tobytes() if isinstance(part, np.ndarray) else part for part in parts))
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from operator import mul
-from typing import NoReturn, Protocol, Self, TypeVar
+from typing import Any, NoReturn, Protocol, Self, TypeVar
 
 from optrand import losses
 from optrand.base._arithmetic import float_above, float_below, log_above, log_bracket, places, scale_to_integers
@@ -115,7 +115,6 @@ class Proof:
         return []
 
     def __str__(self) -> str:
-        """Summarize in one line."""
         verdict = "not feasible: " + "; ".join(self.findings) if self.findings else "feasible"
         if self.findings and self.lower > self.upper:
             # A point that breaks rows may be better than every feasible one.
@@ -132,12 +131,10 @@ class Certificate(Proof):
 
     One end of the interval is the exact loss of the mechanism as it is drawn, column for column, the other is the bound
     of the dual. If rounding outputs to floats costs loss, the two are apart by that much. A problem of classification
-    is maximised.
+    is maximised. Further attributes are those of :class:`~optrand.certificates._certificate.Proof`.
 
     Attributes
     ----------
-    lower, upper, maximised, findings
-        As in :class:`~optrand.certificates._certificate.Proof`.
     target_epsilon : float
         Budget of the problem, in nats.
     epsilon : float
@@ -228,11 +225,14 @@ def certify_table(problem: Problem, table: Table, dual: Dual | None, *, worst_ca
     """Certify a private table as an answer to a problem, with the multipliers of the bound (see :func:`certify`)."""
     bound = -math.inf if dual is None else lower_bound(problem, dual)
     bias = float_above(table.largest_bias)
-    findings, value = _find_bias(problem, bias), math.inf
-    # A biased table may well beat every unbiased one. Its loss is no upper bound of their optimum.
-    if not findings:
+    findings, value = list[str](), math.inf
+    if problem.unbiased and bias:
+        # A biased table may well beat every unbiased one. Its loss is no upper bound of their optimum.
+        findings.append(f"biased by up to {format_above(bias, 3)} where no bias is allowed")
+    else:
         value = float_above(exact_objective(problem, table))
-        findings = () if value < math.inf else ("its loss overflows in floats",)
+        if value == math.inf:
+            findings.append("its loss overflows in floats")
     if worst_case:
         bound, value = _bound_worst_case(problem, table, bound, feasible=not findings)
     maximised, ratio = problem.sign < 0, table.largest_ratio
@@ -242,15 +242,9 @@ def certify_table(problem: Problem, table: Table, dual: Dual | None, *, worst_ca
         target_epsilon=problem.epsilon,
         epsilon=math.inf if ratio is None else log_above(ratio),
         bias=bias,
-        findings=findings,
+        findings=tuple(findings),
         maximised=maximised,
     )
-
-
-def _find_bias(problem: Problem, bias: float) -> tuple[str, ...]:
-    if problem.unbiased and bias:
-        return (f"biased by up to {format_above(bias, 3)} where no bias is allowed",)
-    return ()
 
 
 def _bound_worst_case(problem: Problem, table: Table, bound: float, *, feasible: bool) -> tuple[float, float]:
@@ -278,9 +272,8 @@ def exact_objective(problem: Problem, table: Table) -> Fraction:
 def expected_loss(problem: Problem, table: Table) -> Fraction:
     """Compute the expected loss, for classification minus the probability to keep the class.
 
-    It is that of the table that is drawn, entry by entry, in rational arithmetic. An irrational loss is rounded up. A
-    step of a column counts for all labels from its place on, so that sums over labels are differences of running sums,
-    and interval columns cost ``O(k + n log k)`` integer operations.
+    It is that of the table that is drawn, in rational arithmetic. An irrational loss is rounded up. A step of a column
+    counts for all labels from its place on, so that interval columns cost ``O(k + n log k)`` integer operations.
     """
     if problem.loss == losses.squared:
         return table.mean_squared_error(problem.prior) / 2
@@ -337,18 +330,16 @@ def _sum_entries(problem: Problem, parts: list[int], table: Table) -> Fraction:
     if isinstance(problem.loss, Tabulated):
         entries = problem.loss_table(table.outputs)
         digits = places(entries.ravel())
-        whole = 0
-        for costs, column in zip(entries.T, table.columns, strict=True):
-            sums = _sum_from(map(mul, parts, scale_to_integers(costs, digits)))
-            whole += sum(step * sums[y] for y, step in column)
-        return Fraction(whole, 1 << digits)
-    # Of an irrational loss the upper ends of the brackets count.
-    bracket, labels = problem.loss.bracket, list(map(Fraction, problem.labels.tolist()))
-    total = Fraction(0)
-    for v, weights in zip(map(Fraction, table.outputs.tolist()), table.weights.T.tolist(), strict=True):
-        entries_of = zip(parts, labels, weights, strict=True)
-        total += sum((p * weight * bracket(v, y)[1] for p, y, weight in entries_of if p), Fraction(0))
-    return total
+        costs: Iterable[list[Any]] = (scale_to_integers(column, digits) for column in entries.T)
+    else:
+        # Of an irrational loss the upper ends of the brackets count.
+        bracket, labels, digits = problem.loss.bracket, list(map(Fraction, problem.labels.tolist())), 0
+        costs = ([bracket(Fraction(v), y)[1] for y in labels] for v in table.outputs.tolist())
+    whole = Fraction(0)
+    for each, column in zip(costs, table.columns, strict=True):
+        sums = _sum_from(map(mul, parts, each))
+        whole += sum(step * sums[y] for y, step in column)
+    return whole / (1 << digits)
 
 
 def _sum_from(amounts: Iterable[int]) -> list[int]:

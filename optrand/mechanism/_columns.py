@@ -1,37 +1,29 @@
-r"""Staircase columns in integers: sets of labels, masses that cover every label equally, and exact moments.
+r"""Corrections of columns: the least changes of masses and outputs in floats, equal coverage, and completions.
 
-Column ``j`` favours a set :math:`S_j` of labels. It has an integer mass :math:`C_j` and a first moment :math:`x_j = C_j
-v_j`, so that its output :math:`v_j` is any rational. At the ratio :math:`R = r / d` its weight is :math:`C_j r` for the
-labels in its set and :math:`C_j d` for the others. Rows have one total if every label is *covered* by the same mass,
-``sum_{S has y} C``, and the table is private whatever the masses are (``docs/mathematics.md``, Proposition 13).
-
-A set is kept as its runs of consecutive labels. Sums over labels are running sums, so figures cost ``O(k + runs)``
-integer operations. An interval is one run, and intervals that cover labels equally are a flow (section 9).
+Rows and means of interval columns are equations of a flow, a few numbers for each node between labels. Least changes
+that meet them are found in floats, and :mod:`optrand.mechanism._tabulation` makes them exact. Two outputs in a small
+share of the draws take out what no column can (:class:`Completion`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
-from operator import truediv
-from typing import TypeVar
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from scipy.sparse.linalg import splu
 
-from optrand.base._arithmetic import Integers, places, quotient, scale_to_integers
+from optrand.base._arithmetic import float_above, float_below
 from optrand.base._validation import Floats
-from optrand.model._randomizer import Indices
-from optrand.model._table import Steps, Table, add_steps
-
-N = TypeVar("N", int, float)
-
+from optrand.errors import InvalidInput
+from optrand.mechanism._mechanism import Mechanism
+from optrand.model._problem import Line, Problem
+from optrand.model._randomizer import Indices, LabelSets
+from optrand.model._table import Table
 
 RIDGE = 1e-14
 """Ridge on the diagonal of equations scaled to 1, so that dependent ones have a solution, too."""
@@ -114,100 +106,17 @@ def dense_change(joint: Floats, reach: Floats, rows: Floats, means: Floats) -> F
     return change
 
 
-@dataclass(frozen=True, eq=False)
-class LabelSets:
-    """Sets of ``k`` labels, one for each of ``n`` columns, as runs ``start ... stop - 1``.
-
-    Each set has at least one run. Runs are in the order of their sets, the `owner`.
-    """
-
-    k: int
-    n: int
-    owner: Indices
-    start: Indices
-    stop: Indices
-
-    @classmethod
-    def of_intervals(cls, k: int, first: Indices, last: Indices) -> LabelSets:
-        """Build the sets of intervals, given by their first and last labels."""
-        return cls(k, first.size, np.arange(first.size), first, last + 1)
-
-    @classmethod
-    def of_members(cls, members: NDArray[np.bool_]) -> LabelSets:
-        """Build sets from the (k, n) array of their members."""
-        edges = np.diff(members.T.astype(np.int8), prepend=0, append=0)
-        owner, start = np.nonzero(edges == 1)
-        k, n = members.shape
-        return cls(k, n, owner, start, np.nonzero(edges == -1)[1])
-
-    @property
-    def are_intervals(self) -> bool:
-        """Whether each set is one run of labels."""
-        return self.owner.size == self.n
-
-    def only(self, kept: NDArray[np.bool_]) -> LabelSets:
-        """Select some of the sets."""
-        runs = kept[self.owner]
-        owner = (np.cumsum(kept) - 1)[self.owner[runs]]
-        return LabelSets(self.k, int(kept.sum()), owner, self.start[runs], self.stop[runs])
-
-    def with_singletons(self, labels: Iterable[int]) -> LabelSets:
-        """Add sets of one label each."""
-        added = np.array(list(labels), dtype=np.int64)
-        owner = np.concatenate((self.owner, self.n + np.arange(added.size)))
-        start, stop = np.concatenate((self.start, added)), np.concatenate((self.stop, added + 1))
-        return LabelSets(self.k, self.n + added.size, owner, start, stop)
-
-    def sum_over(self, amounts: list[N]) -> list[N]:
-        """Sum the amounts of the sets that hold each label."""
-        changes, steps = np.zeros(self.k + 1, dtype=object), np.array(amounts, dtype=object)[self.owner]
-        np.add.at(changes, self.start, steps)
-        np.subtract.at(changes, self.stop, steps)
-        sums: list[N] = np.cumsum(changes)[:-1].tolist()
-        return sums
-
-    def node_equations(self, epsilon: float) -> sparse.csr_array:
-        """Return equations of :func:`node_equations`, summed over the runs of each set."""
-        runs = node_equations(self.k, self.start, self.stop - 1, epsilon)
-        if self.are_intervals:
-            return runs
-        # Each run adds the weight that its column has for all labels, which counts once.
-        again = 1 - np.bincount(self.owner, minlength=self.n)
-        places = np.zeros(self.n, dtype=int), np.arange(self.n)
-        first_row = sparse.csr_array((again / math.expm1(epsilon), places), shape=(self.k, self.n))
-        to_set = sparse.csr_array((np.ones(self.owner.size), (np.arange(self.owner.size), self.owner)))
-        return sparse.csr_array(runs @ to_set + first_row)
-
-
-def conserve_flow(sets: LabelSets, wanted: list[int]) -> list[int]:
-    """Find masses of intervals next to the wanted ones that conserve flow (``docs/mathematics.md``, Proposition 14).
-
-    From left to right the heaviest interval that begins at a node makes up the difference, and if it would turn
-    negative, the next one. Intervals whose end no chain connects with the last label get mass 0.
-    """
-    starts, stops = sets.start.tolist(), sets.stop.tolist()
-    # By first node, and the heaviest first.
-    order = sorted(range(len(wanted)), key=wanted.__getitem__, reverse=True)
-    order.sort(key=starts.__getitem__)
-    # From right to left: from which nodes intervals lead on to the last label.
-    leads = [False] * sets.k + [True]
-    for j in reversed(order):
-        leads[starts[j]] |= leads[stops[j]]
-    order = [j for j in order if leads[stops[j]]]
-    # The flow into each node less the flow out of it, which is 0 at inner nodes. Node 0 has outflow only.
-    masses, missing = [0] * len(wanted), [0] * (sets.k + 1)
-    for j in order:
-        missing[starts[j]] -= wanted[j]
-        missing[stops[j]] += wanted[j]
-    missing[0] = 0
-    for j in order:
-        change = missing[starts[j]]
-        if change < -wanted[j]:
-            change = -wanted[j]
-        masses[j] = wanted[j] + change
-        missing[starts[j]] -= change
-        missing[stops[j]] += change
-    return masses
+def set_equations(sets: LabelSets, epsilon: float) -> sparse.csr_array:
+    """Return equations of :func:`node_equations`, summed over the runs of each set."""
+    runs = node_equations(sets.k, sets.start, sets.stop - 1, epsilon)
+    if sets.are_intervals:
+        return runs
+    # Each run adds the weight that its column has for all labels, which counts once.
+    again = 1 - np.bincount(sets.owner)
+    places = np.zeros(sets.n, dtype=int), np.arange(sets.n)
+    first_row = sparse.csr_array((again / math.expm1(epsilon), places), shape=(sets.k, sets.n))
+    to_set = sparse.csr_array((np.ones(sets.owner.size), (np.arange(sets.owner.size), sets.owner)))
+    return sparse.csr_array(runs @ to_set + first_row)
 
 
 def cover_equally(sets: LabelSets, offsets: Floats, masses: list[int]) -> tuple[LabelSets, Floats, list[int]]:
@@ -227,249 +136,161 @@ def cover_equally(sets: LabelSets, offsets: Floats, masses: list[int]) -> tuple[
         elif covered < most:
             holders = sets.owner[(sets.start <= y) & (y < sets.stop)].tolist() or range(sets.n)
             new[y] = max(holders, key=masses.__getitem__)
+    added, number = np.array(list(new), dtype=np.int64), len(new)
+    owner = np.concatenate((sets.owner, sets.n + np.arange(number)))
+    start, stop = np.concatenate((sets.start, added)), np.concatenate((sets.stop, added + 1))
     outputs = np.append(offsets, offsets[list(new.values())]) if new else offsets
-    return sets.with_singletons(new), outputs, masses + [most - coverage[y] for y in new]
+    return replace(sets, owner=owner, start=start, stop=stop), outputs, masses + [most - coverage[y] for y in new]
 
 
-@dataclass(frozen=True, eq=False)
-class ExactColumns:
-    """Columns in integers, whose sets cover every label equally.
+@dataclass(frozen=True)
+class Completion:
+    r"""Two outputs with which a table of nearly right means is mixed so that all means are right.
 
-    `labels` and `moments`, which are ``mass * output``, are measured from the origin, in units of ``2**-digits``.
-    Masses are above 0.
+    Keep a share :math:`\omega < 1` of a table within the ratio :math:`R` whose means are :math:`\mu_y \approx y`, and
+    let the rest answer one of two allowed outputs :math:`a < b` with
+
+    .. math:: u_y + w_y = 1 - \omega, \qquad a u_y + b w_y = y - \omega \mu_y .
+
+    All of it is private while :math:`u` and :math:`w` are positive and within the ratio, as they are for some
+    :math:`\omega` unless the outputs are too narrow (``docs/mathematics.md``, section 9).
+
+    `kept` is the share of the table, `low` and `high` are the outputs, `at_low` and `at_high` their probabilities for
+    each label, as integers over one `unit`.
     """
 
-    labels: list[int]
-    sets: LabelSets
-    masses: list[int]
-    moments: list[int]
-    ratio: Fraction
-    digits: int
-    origin: float = 0.0
+    kept: Fraction
+    low: float
+    high: float
+    at_low: list[int]
+    at_high: list[int]
+    unit: int
 
-    @cached_property
-    def factors(self) -> tuple[int, int]:
-        """Factor of a mass for all labels, and the one in addition for those that its column favours."""
-        return self.ratio.denominator, self.ratio.numerator - self.ratio.denominator
+    @classmethod
+    def of(
+        cls,
+        ends: tuple[float, float],
+        labels: list[Fraction],
+        means: list[Fraction],
+        ratio: Fraction,
+        *,
+        origin: Fraction = Fraction(0),
+        monotone: bool = False,
+    ) -> Completion | None:
+        """Return the first completion that is private, None if the allowed outputs are too narrow.
 
-    @cached_property
-    def total(self) -> int:
-        """Sum of the weights of each row."""
-        low, more = self.factors
-        held = self.sets.owner[self.sets.start == 0].tolist()
-        total: int = low * sum(self.masses) + more * sum(self.masses[j] for j in held)
-        return total
+        Infinite `ends` are chosen here. `labels` and `means`, the right means and the given ones, are measured from the
+        origin, which `ends` are not. If it is `monotone`, probabilities do not fall (or do not rise) with the label, so
+        that they are sums of interval columns.
 
-    @property
-    def values(self) -> list[int | Fraction]:
-        """Output of each column less the origin, in units of ``2**-digits``."""
-        divided = zip(map(divmod, self.moments, self.masses), self.masses, strict=True)
-        return [whole + Fraction(rest, mass) if rest else whole for (whole, rest), mass in divided]
-
-    @property
-    def outputs(self) -> list[Fraction]:
-        """Output of each column."""
-        zero = Fraction(self.origin)
-        return [zero + Fraction(x, mass << self.digits) for x, mass in zip(self.moments, self.masses, strict=True)]
-
-    @cached_property
-    def deviations(self) -> list[int]:
-        """``E[output] - label`` of each label, in units of ``2**-digits / total``."""
-        low, more = self.factors
-        every, total = low * sum(self.moments), self.total
-        sums = zip(self.sets.sum_over(self.moments), self.labels, strict=True)
-        return [every + more * inside - total * y for inside, y in sums]
-
-    @property
-    def largest_bias(self) -> float:
-        """Largest absolute value of :attr:`biases`, in floats."""
-        return quotient(max(map(abs, self.deviations)), self.total << self.digits)
-
-    def table(self, labels: Floats) -> Table:
-        """Write the table of these columns: one between two floats is split between them, so that its moment is kept.
-
-        The outputs of the parts are neighbouring floats (``docs/mathematics.md``, Proposition 17).
+        The share of the two outputs is tried in powers of two, from about the largest bias relative to the range of the
+        labels, each time eight times as much, up to all.
         """
-        (low, more), (owner, start, stop) = self.factors, (self.sets.owner, self.sets.start, self.sets.stop)
-        below, shares, digits = self._split()
-        # A common power of two makes the shares of both floats integers.
-        above = np.where(shares == 0, below, np.nextafter(below, math.inf))
-        masses = np.array(self.masses, dtype=object) << digits
-        masses = np.concatenate((masses - shares, shares))
-        common = math.gcd(*masses.tolist())
-        if common > 1:
-            masses //= common
-        outputs, at = np.unique(np.concatenate((below, above)), return_inverse=True)
-        runs = np.concatenate((owner, owner + below.size))
-        places = np.concatenate((np.zeros_like(at), start, start, stop, stop))
-        heights = np.concatenate((low * masses, more * masses[runs], -more * masses[runs]))
-        steps = Steps(places, np.concatenate((at, at[runs], at[runs])), heights)
-        return Table(labels, outputs, add_steps(self.sets.k, steps))
-
-    def _split(self) -> tuple[Floats, Integers, int]:
-        """Return the float below each output or at it, and the mass of the next one, in units of ``2**-digits``."""
-        (zero,) = scale_to_integers(np.array([self.origin]), self.digits)
-        masses = np.array(self.masses, dtype=object)
-        moments = np.array(self.moments, dtype=object) + zero * masses
-        nearest = list(map(truediv, moments.tolist(), (masses << self.digits).tolist()))
-        # Floats next to each other are integers of at most 53 digits times the same power of two: that of the nearest
-        # one, seen from zero, or the next power if the output lies beyond.
-        powers = np.frexp(np.spacing(np.nextafter(nearest, 0.0)))[1] - 1
+        # In integers of one unit: sums of fractions would look for common divisors at each step.
+        scale = math.lcm(*(x.denominator for x in [*labels, *means]))
+        right = [int(y * scale) for y in labels]
+        missing = [y - int(mean * scale) for y, mean in zip(right, means, strict=True)]
+        off = Fraction(max(map(abs, missing)), max(right) - min(right) or abs(right[0]) or scale)
+        # The share of the two outputs is 2**-doublings.
+        doublings = max(0, off.denominator.bit_length() - off.numerator.bit_length() - 1) if off else 1022
         while True:
-            digits = np.maximum(powers + self.digits, 0)
-            scaled, units = moments << (digits - powers - self.digits), masses << digits
-            wholes = scaled // units
-            is_beyond = (wholes >= 1 << 53) | (wholes < -1 << 53)
-            if not is_beyond.any():
-                break
-            powers += is_beyond
-        rests = scaled - wholes * units
-        digits = np.where(rests != 0, digits, 0)
-        most = digits.max()
-        return np.ldexp(wholes.astype(np.float64), powers), rests << (most - digits), most
+            more = (1 << doublings) - 1
+            wanted = [y + more * lack for y, lack in zip(right, missing, strict=True)]
+            found = cls._with_share(doublings, ends, wanted, scale, ratio, origin)
+            if found is not None and found.is_private(ratio) and not (monotone and not found.is_monotone()):
+                return found
+            if not doublings:
+                return None
+            doublings = max(0, doublings - 3)
+
+    @classmethod
+    def _with_share(
+        cls,
+        doublings: int,
+        ends: tuple[float, float],
+        wanted: list[int],
+        scale: int,
+        ratio: Fraction,
+        origin: Fraction,
+    ) -> Completion | None:
+        """Return the completion whose two outputs have a given share, and means ``wanted / scale`` over that share."""
+        low, high = ends
+        if not math.isfinite(low):
+            lowest, highest = Fraction(min(wanted), scale), Fraction(max(wanted), scale)
+            middle, half = (lowest + highest) / 2, (highest - lowest) / 2
+            # At (ratio + 1) / (ratio - 1) times the half range of the means the chances would be at the ratio itself.
+            # Half as far again leaves them inside it.
+            half = Fraction(3, 2) * half * (ratio + 1) / (ratio - 1) or abs(middle) or Fraction(1)
+            low, high = float_below(origin + middle - half), float_above(origin + middle + half)
+        if not (math.isfinite(low) and low < high < math.inf):
+            return None
+        a, b = Fraction(low) - origin, Fraction(high) - origin
+        finer = math.lcm(scale, a.denominator, b.denominator)
+        bottom, top = int(a * finer), int(b * finer)
+        means = [finer // scale * mean for mean in wanted]
+        # The mean m of the two outputs has probability (m - a) / (b - a) at b.
+        at_low, at_high = [top - mean for mean in means], [mean - bottom for mean in means]
+        share = Fraction(1, 1 << doublings)
+        return cls(1 - share, low, high, at_low, at_high, (top - bottom) << doublings)
+
+    def is_private(self, ratio: Fraction) -> bool:
+        """Return whether all probabilities are positive, and those of an output within the ratio."""
+        return all(min(chances) > 0 and max(chances) <= ratio * min(chances) for chances in (self.at_low, self.at_high))
+
+    def is_monotone(self) -> bool:
+        """Return whether a higher label is at least as likely to get the high output, and no likelier the low one."""
+        rising = all(before <= after for before, after in pairwise(self.at_high))
+        return rising and all(before >= after for before, after in pairwise(self.at_low))
+
+    def mix(self, table: Table) -> Table:
+        """Mix in the table whose means were given."""
+        common = math.gcd(*self.at_low, *self.at_high)
+        rows = [[u // common, w // common] for u, w in zip(self.at_low, self.at_high, strict=True)]
+        ends = Table.of_rows(table.labels, [self.low, self.high], rows)
+        # Weights of both become probabilities times the same number.
+        share, other = self.kept / table.total, Fraction(common, self.unit)
+        return table.combine(ends, share / other)
 
 
-def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactColumns | None:
-    """Change the moments of the movable columns, of intervals, so that all means are right.
+def complete(problem: Problem, rough: Table, ratio: Fraction, *, are_intervals: bool) -> Iterator[Table]:
+    """Generate mixtures of a table with two outputs that take out its biases, as far as the outputs allow it.
 
-    Moments change along a spanning tree of the nodes and one path from node 0 to node ``k`` (``docs/mathematics.md``,
-    Proposition 16): with masses that are multiples of ``(r - d)(d L + r - d)``, ``L`` the length of the path, in
-    integers. Cost ``O(n log n)``. None if some set is not an interval, or if the movable ones do not reach all nodes.
+    The two are the ends of the allowed outputs. On the line they are the table's own, or any if its sets are not
+    intervals. If they are, the first mixture is a sum of intervals as well: the probabilities of the two outputs rise
+    or fall with the label, which may take more of them.
     """
-    if not columns.sets.are_intervals:
-        return None
-    tree, path = _find_spanning_tree(columns, movable), _find_widest_path(columns, movable)
-    if tree is None or path is None:
-        return None
-    sets, (low, more) = columns.sets, columns.factors
-    # With these multiples every division below has no remainder.
-    length = low * len(path) + more
-    factor, total = more * length, columns.total * length
-    scaled = np.array(columns.moments, dtype=object) * factor
-    # Residual of each node, divided by r - d, in the unit of moments.
-    unmet = np.zeros(sets.k + 1, dtype=object)
-    unmet[1:-1] = np.diff(np.array(columns.labels, dtype=object)) * total
-    np.subtract.at(unmet, sets.start, scaled)
-    np.add.at(unmet, sets.stop, scaled)
-    moments, residuals, starts, stops = scaled.tolist(), unmet.tolist(), sets.start.tolist(), sets.stop.tolist()
-    # From the leaves inwards: a column makes its outer node right, and passes the rest on to its other node.
-    for node, j in tree:
-        start, stop = starts[j], stops[j]
-        change = residuals[node] if start == node else -residuals[node]
-        moments[j] += change
-        residuals[start] -= change
-        residuals[stop] += change
-    # Now neighbouring means differ as their labels do. One path from end to end moves all of them alike.
-    # The first mean holds low * (all moments) + more * (those of columns that hold the first label). A step of every
-    # column on the path adds low * (its length) + more to it, for one column of the path begins at node 0.
-    begun = sum(moments[j] for j in np.flatnonzero(sets.start == 0).tolist())
-    step = (total * more * columns.labels[0] - low * sum(moments) - more * begun) // length
-    for j in path:
-        moments[j] += step
-    return replace(columns, masses=[mass * factor for mass in columns.masses], moments=moments)
+    zero = Fraction(float(problem.labels[problem.k // 2]))
+    labels = [Fraction(y) - zero for y in problem.labels.tolist()]
+    means = [y + bias for y, bias in zip(labels, rough.biases, strict=True)]
+    ends = problem.outputs.low, problem.outputs.high
+    if isinstance(problem.outputs, Line) and are_intervals:
+        ends = float(rough.outputs[0]), float(rough.outputs[-1])
+    for monotone in (True, False) if are_intervals else (False,):
+        found = Completion.of(ends, labels, means, ratio, origin=zero, monotone=monotone)
+        if found is not None:
+            yield found.mix(rough)
 
 
-def _find_spanning_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[tuple[int, int]] | None:
-    """Return inner nodes and the columns that correct them, each before the node at the other end of its column.
+def mixture(first: Mechanism, second: Mechanism, weight: float) -> Mechanism:
+    r"""Draw from `second` with a probability near `weight`, else from `first`, by a public coin.
 
-    The tree has the largest mass, with node ``k`` for node 0. None if the movable columns do not reach all nodes.
+    Masses are :math:`A C_j` and :math:`B C'_j` with :math:`B T' / (A T + B T') \approx w` for small integers ``A, B``
+    and the totals :math:`T, T'` of the two. Privacy and unbiasedness are linear: no column gains a ratio above the
+    larger of the two, and rows of equal totals add up to rows of equal totals. The problem and the dual are those of
+    `first`, which must allow the outputs of `second`.
+
+    Raises
+    ------
+    InvalidInput
+        Different labels, or a weight that is not between 0 and 1.
     """
-    k, sets = columns.sets.k, columns.sets
-    heavy = np.array(sorted(np.flatnonzero(movable).tolist(), key=columns.masses.__getitem__, reverse=True), dtype=int)
-    one, other = sets.start[heavy], sets.stop[heavy] % k
-    # The heaviest column between two nodes. Its weight is its rank, from 1, for 0 would be no edge.
-    pairs, ranks = np.unique(np.minimum(one, other) * k + np.maximum(one, other), return_index=True)
-    is_edge = one[ranks] != other[ranks]
-    rows, others = np.divmod(pairs[is_edge], k)
-    # SciPy 1.16 takes graphs with indices of 32 bits alone.
-    begins = np.searchsorted(rows, np.arange(k + 1)).astype(np.int32)
-    tree = minimum_spanning_tree(sparse.csr_array((ranks[is_edge] + 1.0, others.astype(np.int32), begins), (k, k)))
-    order, parents = breadth_first_order(tree, 0, directed=False)
-    if order.size < k:
-        return None
-    one, other = np.repeat(np.arange(k), np.diff(tree.indptr)), tree.indices
-    to_parent = np.empty(k, dtype=int)
-    to_parent[np.where(parents[other] == one, other, one)] = heavy[tree.data.astype(int) - 1]
-    nodes = order[:0:-1]
-    return list(zip(nodes.tolist(), to_parent[nodes].tolist(), strict=True))
-
-
-def _find_widest_path(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[int] | None:
-    """Return movable columns that lead from node 0 to node k, the lightest as heavy as possible, or None."""
-    sets, masses = columns.sets, columns.masses
-    starts, stops = sets.start.tolist(), sets.stop.tolist()
-    widths, last = [0] * (sets.k + 1), [-1] * (sets.k + 1)
-    # The widest path (maximal bottleneck) by dynamic programming: intervals lead to the right, so nodes are in order.
-    widths[0] = sum(masses)
-    order = np.flatnonzero(movable)
-    for j in order[np.argsort(sets.start[order], kind="stable")].tolist():
-        width, stop = widths[starts[j]], stops[j]
-        if widths[stop] < width and widths[stop] < masses[j]:
-            widths[stop], last[stop] = min(width, masses[j]), j
-    if not widths[sets.k]:
-        return None
-    path, node = list[int](), sets.k
-    while node:
-        path.append(last[node])
-        node = starts[path[-1]]
-    return path
-
-
-def scale_columns(
-    labels: Floats,
-    sets: LabelSets,
-    masses: list[int],
-    offsets: Floats,
-    ratio: Fraction,
-    *,
-    origin: float = 0.0,
-    ends: tuple[float, float] = (-math.inf, math.inf),
-    finest: int | None = None,
-) -> ExactColumns:
-    """Write columns with outputs in floats as exact ones.
-
-    Outputs are `offsets` from the origin, clipped to `ends`. Those with more than `finest` binary digits are rounded to
-    the nearest multiple. Columns of one interval and one output are joined, and those without mass left out.
-    """
-    if not all(masses):
-        kept = np.array([mass > 0 for mass in masses])
-        sets, offsets, masses = sets.only(kept), offsets[kept], [mass for mass in masses if mass]
-    limits = [end for end in ends if math.isfinite(end)]
-    own = places(offsets)
-    digits = max(own if finest is None else min(own, finest), places(np.append(labels, [origin, *limits])))
-    (zero,) = scale_to_integers(np.array([origin]), digits)
-    below, above = (scale_to_integers(np.array([end]), digits)[0] - zero if math.isfinite(end) else end for end in ends)
-    if own <= digits:
-        values = scale_to_integers(offsets, digits)
-    else:
-        # Half a unit is added before the further digits are cut off.
-        further = own - digits
-        values = [(value + (1 << (further - 1))) >> further for value in scale_to_integers(offsets, own)]
-    if limits:
-        values = [int(min(max(value, below), above)) for value in values]
-    if sets.are_intervals:
-        sets, masses, values = _join(sets, masses, values)
-    return ExactColumns(
-        [y - zero for y in scale_to_integers(labels, digits)],
-        sets,
-        masses,
-        [mass * value for mass, value in zip(masses, values, strict=True)],
-        ratio,
-        digits,
-        origin,
-    )
-
-
-def _join(sets: LabelSets, masses: list[int], values: list[int]) -> tuple[LabelSets, list[int], list[int]]:
-    """Join intervals of one output."""
-    # Nearly always all intervals differ, which numbers show sooner than a dictionary.
-    if np.unique(sets.start * (sets.k + 1) + sets.stop).size == len(masses):
-        return sets, masses, values
-    together = dict[tuple[int, int, int], int]()
-    for key, mass in zip(zip(sets.start.tolist(), sets.stop.tolist(), values, strict=True), masses, strict=True):
-        together[key] = together.get(key, 0) + mass
-    if len(together) == len(masses):
-        return sets, masses, values
-    start, stop, joined = (list(part) for part in zip(*together, strict=True))
-    intervals = LabelSets.of_intervals(sets.k, np.array(start), np.array(stop) - 1)
-    return intervals, list(together.values()), joined
+    if not np.array_equal(first.labels, second.labels):
+        raise InvalidInput("the two mechanisms have different labels: make them for the same problem")
+    if not 0 < weight < 1:
+        raise InvalidInput(f"weight is {weight:g}, expected a probability between 0 and 1")
+    # From A T / (B T') = (1 - w) / w.
+    odds = Fraction(second.total, first.total) * (1 / Fraction(weight) - 1)
+    # Masses gain as many digits as the two integers have, of which the smaller is at most 1,024.
+    ratio = odds.limit_denominator(1 << 10) if odds >= 1 else 1 / (1 / odds).limit_denominator(1 << 10)
+    table = first.table.combine(second.table, ratio)
+    return Mechanism(first.problem, table, first.dual)

@@ -19,13 +19,7 @@ from optrand.model._table import Column, Table
 
 
 def problem_document(problem: Problem) -> Document:
-    """Return the problem as plain JSON values.
-
-    Raises
-    ------
-    InvalidInput
-        A loss of the user's own, which a name cannot bring back.
-    """
+    """Return the problem as plain JSON values. Raise `InvalidInput` if its loss is the user's own."""
     return {
         "labels": problem.labels.tolist(),
         "prior": problem.prior.tolist(),

@@ -155,20 +155,11 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
         Parameters
         ----------
         values : (n,) array of integers or floats
-            Each equal to one of the labels.
+            As for :meth:`sample`.
         ids : (n, 2) array of uint64
             Ids of the records, distinct over the whole release.
         streams : RecordEntropy
             Such as :class:`~optrand.sampling.RecordStreams`.
-
-        Returns
-        -------
-        (n,) array of outputs
-
-        Raises
-        ------
-        InvalidInput
-            As for :meth:`sample`, or ids of another type or number.
         """
         return self.sampler.sample_records(values, ids, streams)
 
@@ -201,8 +192,7 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
         Raises
         ------
         InvalidInput
-            `path` is a symbolic link, or exists without `overwrite`, or the problem's loss is the user's own and has no
-            name.
+            `path` is a symbolic link, or exists without `overwrite`, or the problem's loss is the user's own.
         OSError
             As from the operating system. Nothing is left behind.
         """
@@ -235,11 +225,9 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
         return mechanism
 
     def __eq__(self, other: object) -> bool:
-        """Compare every field of the file."""
         return type(other) is type(self) and self.digest == other.digest
 
     def __hash__(self) -> int:
-        """Hash the digest."""
         return hash(self.digest)
 
 
@@ -288,7 +276,6 @@ class Mechanism(ExactMechanism[Certificate]):
     dual: Dual | None = None
 
     def __post_init__(self) -> None:
-        """Prove privacy, or raise."""
         _check_types(self.problem, self.table, self.dual)
         if not np.array_equal(self.table.labels, self.problem.labels):
             raise InvalidInput("the labels of the table are not those of the problem")
@@ -301,13 +288,7 @@ class Mechanism(ExactMechanism[Certificate]):
             raise InvalidInput(f"the weights' total has more than {_strict_json.MAX_DIGITS} digits: divide the weights")
 
     def certify(self, *, worst_case: bool = False) -> Certificate:
-        """Compute the certificate from the problem, the table and the multipliers alone (see :func:`optrand.certify`).
-
-        Parameters
-        ----------
-        worst_case : bool
-            Whether to bound the largest loss over labels instead of the average one.
-        """
+        """Compute the certificate from problem, table and multipliers alone (see :func:`optrand.certify`)."""
         return certify_table(self.problem, self.table, self.dual, worst_case=worst_case)
 
     @property
@@ -402,13 +383,7 @@ class Mechanism(ExactMechanism[Certificate]):
     exact: ClassVar[Literal[True]] = True
 
     def moments(self, labels: ArrayLike) -> Moments:
-        """Compute the moments at some labels, each bias exact up to one rounding.
-
-        Raises
-        ------
-        InvalidInput
-            Numbers that are no labels.
-        """
+        """Compute the moments at some labels, each bias exact up to one rounding."""
         rows = LabelIndex(self.labels).find(check_values(labels, "labels"))
         if (rows < 0).any():
             raise InvalidInput("the mechanism is made for other labels: pass some of its own")
@@ -427,13 +402,7 @@ class Mechanism(ExactMechanism[Certificate]):
         return cls(problem, table, _file_format.read_dual(content["dual"]))
 
     def summary(self, rows: int = 10_000) -> Summary:
-        """Summarise value, noise and bias in plain words.
-
-        Parameters
-        ----------
-        rows : int
-            Number of released labels whose mean is described.
-        """
+        """Summarise value, noise and bias in plain words, also the noise of the mean of `rows` released labels."""
         return Summary.of(self.problem, self.table, self.value, rows)
 
     def _repr_html_(self) -> str:
@@ -441,7 +410,6 @@ class Mechanism(ExactMechanism[Certificate]):
         return self.summary()._repr_html_()
 
     def __repr__(self) -> str:
-        """Return one line, without the tables."""
         return f"<Mechanism: {self.labels.size} labels, {self.n} outputs, epsilon {self.epsilon:g}>"
 
 

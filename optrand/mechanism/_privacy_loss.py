@@ -76,7 +76,6 @@ class DominatingPair(Record):
     mass: Fraction
 
     def __post_init__(self) -> None:
-        """Raise :class:`InvalidInput` if the numbers are no pair."""
         object.__setattr__(self, "ratio", Fraction(self.ratio))
         object.__setattr__(self, "mass", Fraction(self.mass))
         if self.ratio <= 1 or not 0 <= self.mass * (self.ratio + 1) <= 1:
@@ -107,20 +106,10 @@ class DominatingPair(Record):
         """Logarithm of :attr:`ratio`, rounded up."""
         return log_above(self.ratio)
 
-    @property
-    def total_variation(self) -> Fraction:
-        """Largest difference of the two probabilities of an event."""
-        return self.mass * (self.ratio - 1)
-
     def delta(self, epsilon: float, *, releases: int = 1) -> float:
         """Return the least delta for which `releases` releases of one label are (epsilon, delta)-DP, rounded up.
 
-        Parameters
-        ----------
-        epsilon : float
-            At least 0.
-        releases : int
-            At least 1. Mechanisms may be chosen after outputs of earlier ones were seen ([ZDW22]_, Theorem 10).
+        Mechanisms may be chosen after outputs of earlier ones were seen ([ZDW22]_, Theorem 10).
         """
         budget = check_real(epsilon, "epsilon")
         if budget < 0:
@@ -143,15 +132,7 @@ class DominatingPair(Record):
         return min(1.0, float_above(Fraction(max(over), 1 << (2 * BITS))))
 
     def epsilon(self, delta: float, *, releases: int = 1) -> float:
-        """Return the least float epsilon for which `releases` releases are proven (epsilon, delta)-DP.
-
-        Parameters
-        ----------
-        delta : float
-            From 0 to 1.
-        releases : int
-            At least 1.
-        """
+        """Return the least float epsilon for which `releases` releases are proven (epsilon, delta)-DP."""
         allowed = check_real(delta, "delta")
         if not 0 <= allowed <= 1:
             raise InvalidInput(f"delta is {allowed}, expected a number from 0 to 1")
@@ -171,15 +152,6 @@ class DominatingPair(Record):
         interval : float, optional
             Discretisation, to whose multiples losses are rounded up. By default the largest loss, of which all losses
             are multiples, so that nothing is lost by rounding.
-
-        Returns
-        -------
-        dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-
-        Raises
-        ------
-        MissingExtra
-            `dp_accounting` is not installed.
         """
         try:
             from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -189,7 +161,7 @@ class DominatingPair(Record):
         if step <= 0:
             raise InvalidInput(f"interval is {step}, expected a number above 0")
         # The float loss is a little above the exact one: the masses are those of the pair with that loss.
-        least = float(self.total_variation) / math.expm1(self.largest_loss)
+        least = float(self.mass * (self.ratio - 1)) / math.expm1(self.largest_loss)
         most = min(1.0, least * math.exp(self.largest_loss))
         steps = self.largest_loss / step
         masses: dict[int, float] = {0: max(0.0, 1 - least - most)}

@@ -88,7 +88,6 @@ class Summary:
         return asdict(self)
 
     def __str__(self) -> str:
-        """Return one fact per line."""
         width = max(map(len, self.facts))
         return "\n".join(f"{name:<{width}}   {fact}" for name, fact in self.facts.items())
 

@@ -54,16 +54,6 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
     >>> import math
     >>> feasible_output_set([0, 1, 2], math.log(3), 5).values.round(12).tolist()
     [-1.5, -0.25, 1.0, 2.25, 3.5]
-
-    Proposition 7, verified for the two ends of that grid:
-
-    >>> import optrand
-    >>> ends = feasible_output_set([0, 1, 2], math.log(3), 2)
-    >>> coin = optrand.solve(
-    ...     optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], math.log(3), outputs=ends)
-    ... )
-    >>> coin.n, coin.bias, f"{coin.value:.6f}"
-    (2, 0.0, '2.775000')
     """
     names = check_labels(labels)
     budget = check_epsilon(epsilon)

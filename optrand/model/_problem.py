@@ -1,8 +1,4 @@
-"""Problems: a loss to minimise over all epsilon-DP randomizers of a set of labels, with allowed outputs.
-
-:func:`unbiased_regression`, :func:`regression` and :func:`classification` make a :class:`Problem`, and
-:func:`optrand.solve` answers it with an exact mechanism and its certificate.
-"""
+"""Problems: a loss to minimise over all epsilon-DP randomizers of a set of labels, with allowed outputs."""
 
 from __future__ import annotations
 
@@ -58,7 +54,6 @@ class Interval:
     high: float
 
     def __post_init__(self) -> None:
-        """Check that the ends are finite and in order."""
         object.__setattr__(self, "low", check_real(self.low, "the interval's low end") + 0.0)
         object.__setattr__(self, "high", check_real(self.high, "the interval's high end") + 0.0)
         check_squarable(np.array([self.low, self.high]), "the interval's ends")
@@ -79,7 +74,6 @@ class Grid(Value):
     values: Floats
 
     def __post_init__(self) -> None:
-        """Sort, freeze, and refuse repeated values."""
         array = check_values(self.values, "outputs")
         check_distinct(array, "outputs")
         check_squarable(array, "outputs")
@@ -96,7 +90,6 @@ class Grid(Value):
         return float(self.values[-1])
 
     def __repr__(self) -> str:
-        """Return one line, with the number and both ends of many values."""
         if self.values.size <= 6:
             return f"Grid({self.values.tolist()})"
         return f"<Grid: {self.values.size} values from {self.low:g} to {self.high:g}>"
@@ -106,7 +99,7 @@ OutputSet = Line | Interval | Grid
 
 
 def as_output_set(given: OutputSet | ArrayLike | None) -> OutputSet:
-    """Return the output set of an argument: ``None`` is the line, an array is a grid, and an output set is itself."""
+    """Return an output set: ``None`` is the line, an array is a grid."""
     if given is None:
         return Line()
     if isinstance(given, (Line, Interval, Grid)):
@@ -207,7 +200,6 @@ class Problem(Value):
     outputs: OutputSet
 
     def __post_init__(self) -> None:
-        """Check every part and that they fit together."""
         labels = check_labels(self.labels)
         if (np.diff(labels) <= 0).any():
             raise InvalidInput(
@@ -322,7 +314,6 @@ class Problem(Value):
         return self.sign * expected
 
     def __repr__(self) -> str:
-        """Return one line, without labels and prior."""
         bias = "unbiased" if self.unbiased else f"bias penalty {self.bias_penalty:g}"
         return (
             f"<Problem: {self.k} labels, epsilon {self.epsilon:g}, loss {self.loss.name}, {bias}, "
@@ -355,7 +346,6 @@ class Dual(Value):
     origin: float = 0.0
 
     def __post_init__(self) -> None:
-        """Freeze, and refuse NaN or two lengths."""
         object.__setattr__(self, "origin", check_real(self.origin, "origin") + 0.0)
         # Adding 0 turns -0.0 into 0.0: equal duals have one digest.
         object.__setattr__(self, "alpha", freeze_array(freeze_array(self.alpha) + 0.0))
@@ -366,7 +356,6 @@ class Dual(Value):
             raise InvalidInput("a dual needs finite multipliers")
 
     def __repr__(self) -> str:
-        """Return one line, without the multipliers."""
         return f"<Dual: multipliers of {self.alpha.size} labels>"
 
 

@@ -1,11 +1,9 @@
-r"""Randomizers in floats: tables and interval columns, the answers of solvers that hold them, and their protocol.
-
-They are the candidates of solvers, and a form for plots. A :class:`~optrand.model._table.Table` is exact.
+r"""Randomizers in floats, candidates of solvers and a form for plots. A :class:`~optrand.model._table.Table` is exact.
 
 Interval columns are the form of optimal randomizers for convex losses. Output :math:`v_j` has probability :math:`c_j E`
 for the labels from ``first[j]`` to ``last[j]`` and :math:`c_j` for all others ([B23], Claims 11 to 14): an arc from
-node ``first[j]`` to node ``last[j] + 1`` of the nodes :math:`0 \ldots k`. A table of ``k`` by ``n`` entries is ``O(n)``
-numbers. The rows have one sum if every label has one *coverage*, the mass that favours it.
+node ``first[j]`` to node ``last[j] + 1`` of the nodes :math:`0 \ldots k`. The rows have one sum if every label has one
+*coverage*, the mass that favours it.
 """
 
 from __future__ import annotations
@@ -51,14 +49,13 @@ class Arcs(Record):
     rests: Floats = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
-        """Freeze the arrays and check that they fit together."""
-        object.__setattr__(self, "first", _indices(self.first))
-        object.__setattr__(self, "last", _indices(self.last))
-        object.__setattr__(self, "outputs", freeze_array(self.outputs))
-        object.__setattr__(self, "masses", freeze_array(self.masses))
-        object.__setattr__(
-            self, "rests", freeze_array(self.rests if np.size(self.rests) else np.zeros(self.outputs.shape))
-        )
+        for name in ("first", "last"):
+            array = np.array(getattr(self, name), dtype=np.int64)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        rests = self.rests if np.size(self.rests) else np.zeros(np.shape(self.outputs))
+        for name, numbers in (("outputs", self.outputs), ("masses", self.masses), ("rests", rests)):
+            object.__setattr__(self, name, freeze_array(numbers))
         shapes = {array.shape for array in (self.first, self.last, self.outputs, self.masses, self.rests)}
         if len(shapes) != 1 or self.first.ndim != 1:
             raise InvalidInput(f"arcs need vectors of one length, not of shapes {sorted(shapes)}")
@@ -76,12 +73,6 @@ class Arcs(Record):
         """Return outputs less a number near them."""
         offsets: Floats = (self.outputs - origin) + self.rests
         return offsets
-
-    def inside(self, weights: Floats) -> Floats:
-        """Sum some weights of the labels, shape ``(k,)``, over the interval of each arc."""
-        sums = np.concatenate(([0.0], np.cumsum(weights)))
-        inside: Floats = sums[self.last + 1] - sums[self.first]
-        return inside
 
     def only(self, kept: NDArray[np.bool_]) -> Arcs:
         """Select some of the arcs."""
@@ -132,7 +123,6 @@ class Randomizer(Record):
     epsilon: float
 
     def __post_init__(self) -> None:
-        """Freeze the arrays and check that they fit together."""
         for name in ("labels", "outputs"):
             numbers = freeze_array(check_values(getattr(self, name), name))
             if not (numbers[1:] > numbers[:-1]).all():
@@ -153,7 +143,6 @@ class Randomizer(Record):
         return cls(labels, np.unique(arcs.outputs), arcs, epsilon)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
-        """Return one line, without the table."""
         return f"<Randomizer: {self.k} labels, {self.n} outputs, epsilon {self.epsilon:g}>"
 
     @cached_property
@@ -265,9 +254,7 @@ class Randomizer(Record):
         return marks
 
     def without_unused_outputs(self) -> Randomizer:
-        """Return the channel without the outputs that no label ever produces."""
-        if self.arcs is not None:
-            return Randomizer.of_arcs(self.labels, self.arcs.only(self.arcs.masses != 0), self.epsilon)
+        """Return the channel, as a table, without the outputs that no label ever produces."""
         used = (self.matrix != 0).any(axis=0)
         return Randomizer(self.labels, self.outputs[used], self.matrix[:, used], self.epsilon)
 
@@ -314,9 +301,53 @@ class Staircase:
         return Staircase(self.members[:, kept], self.outputs[kept], self.masses[kept])
 
 
-def rounding_noise(epsilon: float) -> float:
-    """Return the relative difference of a column's entries that rounding alone can make."""
-    return min(1e-3, float(-64 * np.finfo(float).eps / math.expm1(-epsilon)))
+@dataclass(frozen=True, eq=False)
+class LabelSets:
+    """Sets of some of ``k`` labels, one for each column, as runs ``start ... stop - 1``.
+
+    Each set has at least one run. Runs are in the order of their sets, the `owner`.
+    """
+
+    k: int
+    owner: Indices
+    start: Indices
+    stop: Indices
+
+    @property
+    def n(self) -> int:
+        """Number of sets."""
+        return int(self.owner.max(initial=-1)) + 1
+
+    @classmethod
+    def of_intervals(cls, k: int, first: Indices, last: Indices) -> LabelSets:
+        """Build the sets of intervals, given by their first and last labels."""
+        return cls(k, np.arange(first.size), first, last + 1)
+
+    @classmethod
+    def of_members(cls, members: NDArray[np.bool_]) -> LabelSets:
+        """Build sets from the (k, n) array of their members."""
+        edges = np.diff(members.T.astype(np.int8), prepend=0, append=0)
+        owner, start = np.nonzero(edges == 1)
+        return cls(len(members), owner, start, np.nonzero(edges == -1)[1])
+
+    @property
+    def are_intervals(self) -> bool:
+        """Whether each set is one run of labels."""
+        return self.owner.size == self.n
+
+    def only(self, kept: NDArray[np.bool_]) -> LabelSets:
+        """Select some of the sets."""
+        runs = kept[self.owner]
+        owner = (np.cumsum(kept) - 1)[self.owner[runs]]
+        return LabelSets(self.k, owner, self.start[runs], self.stop[runs])
+
+    def sum_over(self, amounts: list[Any]) -> list[Any]:
+        """Sum the amounts of the sets that hold each label."""
+        changes, steps = np.zeros(self.k + 1, dtype=object), np.array(amounts, dtype=object)[self.owner]
+        np.add.at(changes, self.start, steps)
+        np.subtract.at(changes, self.stop, steps)
+        sums: list[Any] = np.cumsum(changes)[:-1].tolist()
+        return sums
 
 
 def decompose(randomizer: Randomizer, ratio: float, negligible: float = 0.0) -> Staircase:
@@ -351,10 +382,7 @@ def decompose(randomizer: Randomizer, ratio: float, negligible: float = 0.0) -> 
 
 @dataclass(frozen=True)
 class Stats:
-    """Statistics of a solve: the solver, as it is built again, wall-clock seconds, outermost rounds, and its status.
-
-    They are information, never proof.
-    """
+    """Statistics of a solve, never proof: how to build the solver again, seconds, outermost rounds, a status."""
 
     solver: str
     seconds: float = 0.0
@@ -375,7 +403,6 @@ class Solution(Record):
     stats: Stats = Stats("")
 
     def __post_init__(self) -> None:
-        """Check that the randomizer and the dual fit the problem."""
         if not np.array_equal(self.problem.labels, self.randomizer.labels):
             raise InvalidInput("the randomizer's labels are not those of the problem")
         if self.dual is not None and self.dual.alpha.size != self.problem.k:
@@ -387,18 +414,11 @@ class Solution(Record):
         return self.problem.value(self.randomizer)
 
     def __repr__(self) -> str:
-        """Return one line, without the table."""
         proof = "with" if self.dual is not None else "without"
         return (
             f"<Solution: {self.problem.k} labels, {self.randomizer.n} outputs, epsilon {self.problem.epsilon:g}, "
             f"value {self.value:.7g}, {proof} dual>"
         )
-
-
-def _indices(given: ArrayLike) -> Indices:
-    array = np.array(given, dtype=np.int64)
-    array.flags.writeable = False
-    return array
 
 
 @dataclass(frozen=True, eq=False)
@@ -423,7 +443,6 @@ class Moments:
     variances: Floats
 
     def __post_init__(self) -> None:
-        """Freeze."""
         object.__setattr__(self, "biases", freeze_array(self.biases))
         object.__setattr__(self, "variances", freeze_array(self.variances))
 
@@ -452,10 +471,7 @@ class LabelRandomizer(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Whether draws have exactly the stated probabilities: only such a randomizer is fit for a release.
-
-        Draws of others are in floats, which leak: their privacy holds for real numbers only.
-        """
+        """Whether draws have exactly the stated probabilities. Draws in floats leak, and are not fit for a release."""
         ...
 
     @property

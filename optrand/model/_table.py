@@ -123,10 +123,7 @@ def check_steps(steps: Steps, k: int, n: int) -> tuple[list[int], list[int]]:
 
     def refuse(faulty: NDArray[np.bool_], reason: str) -> None:
         if faulty.any():
-            at = int(faulty.argmax())
-            # A column before it may have another fault.
-            check_steps(steps.take(outputs < at), k, at)
-            raise InvalidInput(reason.format(at=at))
+            raise InvalidInput(reason.format(at=int(faulty.argmax())))
 
     if not n:
         return [], []
@@ -163,9 +160,7 @@ class Table(Record):
 
     Parameters
     ----------
-    labels : (k,) array
-        Strictly increasing.
-    outputs : (n,) array
+    labels, outputs : (k,) and (n,) arrays
         Strictly increasing.
     steps : Steps
         Steps of all weights.
@@ -196,7 +191,6 @@ class Table(Record):
     """Smallest weights of the columns, and largest weights."""
 
     def __post_init__(self) -> None:
-        """Check the parts against each other."""
         for name in ("labels", "outputs"):
             numbers = freeze_array(check_values(getattr(self, name), name))
             if not (np.diff(numbers) > 0).all():
@@ -232,11 +226,6 @@ class Table(Record):
     @classmethod
     def of_rows(cls, labels: ArrayLike, outputs: ArrayLike, rows: ArrayLike) -> Table:
         """Build a table from its weights, one row per label. Outputs that never occur are left out.
-
-        Raises
-        ------
-        InvalidInput
-            Weights that are not integers or masked, or another shape than ``(k, n)``.
 
         Examples
         --------
@@ -481,7 +470,6 @@ class Table(Record):
         return IntegerArcs(self.k, *arrays)
 
     def __eq__(self, other: object) -> bool:
-        """Compare labels, outputs and weights."""
         return (
             isinstance(other, Table)
             and np.array_equal(self.labels, other.labels)
@@ -490,9 +478,7 @@ class Table(Record):
         )
 
     def __hash__(self) -> int:
-        """Hash the columns."""
         return hash(self.columns)
 
     def __repr__(self) -> str:
-        """Return one line."""
         return f"<Table: {self.k} labels, {self.n} outputs>"

@@ -38,8 +38,8 @@ from optrand.closed_forms import debiased_rr, gap_response, rr, rr_top_k
 from optrand.errors import InvalidInput
 from optrand.estimate._averages import UNBIASED
 from optrand.estimate._debiasing import OPTIONS, Debiasing
+from optrand.mechanism._columns import mixture
 from optrand.mechanism._mechanism import Mechanism
-from optrand.mechanism._tabulation import mixture
 from optrand.model._problem import Grid, Line, Problem
 from optrand.model._table import Table
 from optrand.release._question import Question

@@ -258,18 +258,7 @@ half a microsecond and thirty bytes per entry. At this size that is a tenth of a
 
 @dataclass(frozen=True, eq=False)
 class Sampler(Record):
-    r"""Sampler with exactly the probabilities of a table.
-
-    .. math:: \Pr[\text{output } v_i \mid \text{label } y] = \mathtt{weights[y, i]} / \mathtt{total}
-
-    Parameters
-    ----------
-    table : Table
-
-    Raises
-    ------
-    InvalidInput
-        Another object than a table.
+    """Sampler with exactly the probabilities of a table, ``weights[y, i] / total`` for label ``y`` and output ``i``.
 
     Notes
     -----
@@ -292,7 +281,6 @@ class Sampler(Record):
     table: Table
 
     def __post_init__(self) -> None:
-        """Refuse anything but a table."""
         exactly(self.table, Table, "table")
 
     @property
@@ -331,10 +319,7 @@ class Sampler(Record):
         return drawn.reshape(array.shape)
 
     def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
-        """Draw one output for every label, which the streams, the id and the label determine.
-
-        See ``Mechanism.sample_records``.
-        """
+        """Draw one output for every label, which streams, id and label determine: see ``Mechanism.sample_records``."""
         width = check_width(streams)
         flat, ids = check_records(values, ids)
         drawn = np.empty(flat.size)

@@ -14,7 +14,7 @@ import hashlib
 import os
 import struct
 import threading
-from typing import ClassVar, NoReturn, Protocol, runtime_checkable
+from typing import Any, ClassVar, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,17 +180,11 @@ class KeyedEntropy:
     width: ClassVar[int] = 64
 
     def __init__(self, key: bytes, *, private: bool = False) -> None:
-        try:
-            from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-        except ModuleNotFoundError as error:
-            raise missing_extra(error) or error from error
+        # A key serves one stream, so that the counter may start anywhere.
+        self._stream = _encryptor(check_key(key), counts=True)
         self.private = check_flag(private, "private")
         self._process = os.getpid()
         self._lock = threading.Lock()
-        # A key serves one stream, so that the counter may start anywhere.
-        self._stream = Cipher(
-            algorithms.AES(check_key(key)), modes.CTR(bytes(algorithms.AES.block_size // 8))
-        ).encryptor()
 
     def words(self, count: int) -> Words:
         """Return the next `count` words of the stream.
@@ -204,7 +198,7 @@ class KeyedEntropy:
             raise InvalidInput("a keyed stream was carried into a forked process, which would repeat its words")
         with self._lock:
             # Zeros in counter mode encrypt to the key stream itself.
-            stream = self._stream.update(bytes(8 * count))
+            stream: bytes = self._stream.update(bytes(8 * count))
         return np.frombuffer(stream, dtype="<u8").astype(np.uint64, copy=False)
 
     def __reduce__(self) -> NoReturn:
@@ -273,15 +267,19 @@ class RecordStreams:
 
 def encrypt_blocks(key: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Encrypt the ``(n, 2)`` halves of blocks of 128 bits by AES-256, each block by itself."""
+    encrypted = bytearray(16 * len(blocks) + 15)
+    _encryptor(key, counts=False).update_into(blocks.astype("<u8", copy=False).tobytes(), encrypted)
+    return np.frombuffer(encrypted, dtype="<u8", count=2 * len(blocks)).astype(np.uint64, copy=False).reshape(-1, 2)
+
+
+def _encryptor(key: bytes, *, counts: bool) -> Any:
+    """Return AES-256 in counter mode, from block 0, or without chaining, as a function of each block alone."""
     try:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
     except ModuleNotFoundError as error:
         raise missing_extra(error) or error from error
-    # Without chaining: the cipher itself, a function of the block alone.
-    cipher = Cipher(algorithms.AES(key), modes.ECB())  # noqa: S305
-    encrypted = bytearray(16 * len(blocks) + 15)
-    cipher.encryptor().update_into(blocks.astype("<u8", copy=False).tobytes(), encrypted)
-    return np.frombuffer(encrypted, dtype="<u8", count=2 * len(blocks)).astype(np.uint64, copy=False).reshape(-1, 2)
+    mode = modes.CTR(bytes(16)) if counts else modes.ECB()  # noqa: S305
+    return Cipher(algorithms.AES(key), mode).encryptor()
 
 
 def check_ids(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -309,10 +307,7 @@ def check_width(source: EntropySource | RecordEntropy) -> int:
 
 
 def check_words(source: EntropySource, count: int) -> Words:
-    """Return words of `source`. Raise if their number, type or width is wrong.
-
-    A word that is too wide would be read as a draw for another label.
-    """
+    """Return words of `source`. Raise if their number, type or width is wrong: they would draw for another label."""
     return _check(source.words(count), count, source.width)
 
 
@@ -333,8 +328,7 @@ def _check(words: Words, count: int, width: int) -> Words:
 def draw_integers(sizes: NDArray[np.int64], source: EntropySource) -> NDArray[np.int64]:
     """Draw uniform integers from 0 to ``size - 1``, exactly, for each of the (n,) array of `sizes` above 0.
 
-    Words beyond the last multiple of the size are rejected. The number of words used depends on the sizes and on the
-    words alone.
+    Words beyond the last multiple of the size are rejected.
     """
     width = check_width(source)
     parts = -(-int(sizes.max(initial=1)).bit_length() // width)

@@ -27,10 +27,8 @@ from optrand.sampling._entropy import EntropySource
 PRIOR_SHARE = 1 / 20
 """Largest default share of the budget for the prior.
 
-The loss of the labels grows about like ``epsilon_2**-2``, so a share ``s`` multiplies it by ``(1 - s)**-2`` or a little
-more. On the weeks-worked labels (k = 53, epsilon 0.3, 1 or 3, 1,000 or 20,000 rows) a share of 1/20 cost 11 to 29 %
-of the optimum that knows the prior, 1/10 23 to 43 % and 1/5 54 to 90 %. A uniform prior, which costs no budget, cost 0
-to 27 %.
+On the weeks-worked labels (k = 53, epsilon 0.3, 1 or 3, 1,000 or 20,000 rows) a share of 1/20 cost 11 to 29 % of the
+optimum that knows the prior, 1/10 23 to 43 % and 1/5 54 to 90 %. A uniform prior, which has no cost, cost 0 to 27 %.
 """
 
 
@@ -158,12 +156,9 @@ def private_prior(counts: ArrayLike, epsilon: float, *, source: EntropySource | 
     Examples
     --------
     >>> from optrand.sampling import SeededEntropy
-    >>> private_prior([1000, 10, 0], 1.0, source=SeededEntropy(1)).probabilities.round(
-    ...     4
-    ... ).tolist()
-    [0.9813, 0.0138, 0.0049]
-    >>> private_prior([0, 0, 0], 1.0, source=SeededEntropy(0)).uniform
-    True
+    >>> prior = private_prior([1000, 10, 0], 1.0, source=SeededEntropy(1))
+    >>> prior.probabilities.round(4).tolist(), prior.uniform
+    ([0.9813, 0.0138, 0.0049], False)
     """
     noisy = private_histogram(counts, epsilon, source=source)
     return EstimatedPrior(tuple(max(count, 0) for count in noisy), float(epsilon))

@@ -73,15 +73,11 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
     Parameters
     ----------
     values : array of integers or floats, any shape, or one number
-        Between the first knot and the last.
+        Between the first knot and the last. The knots that are returned have this shape.
     knots : (n,) array
         Strictly increasing, at least two.
     source : EntropySource, optional
         By default the operating system, the only choice for a release.
-
-    Returns
-    -------
-    array of knots, of the shape of `values`
 
     Raises
     ------
