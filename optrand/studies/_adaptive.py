@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from optrand import losses
 from optrand.base._arithmetic import decimal_value, privacy_ratio
 from optrand.base._numerals import format_above
-from optrand.base._validation import Floats, check_integer, check_real, expect, rectangular, suggest_parameters
+from optrand.base._validation import Floats, check_integer, check_real, expect, suggest_parameters
 from optrand.certificates._certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism._mechanism import Mechanism
@@ -305,22 +305,21 @@ def lattice_around(positions: Floats, step: float, origin: float = 0.0) -> Float
 
 def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
     """Solve on these outputs, and again without those that the optimum does not use. Return None if infeasible."""
-    grid = Grid(np.unique(rectangular(positions, "positions")))
-    with suppress(Infeasible, NotCertified):
-        return _solve_on(problem, grid)
-    return None
-
-
-def _solve_on(problem: Problem, grid: Grid) -> Solution:
+    grid = Grid(np.unique(positions))
     # For tables of up to 1,000 entries one linear program is quicker than an interior point. At an epsilon below 1e-4
     # its tolerance admits biased answers, whose outputs are infeasible.
-    posed = replace(problem, outputs=grid)
-    quick = problem.unbiased and problem.epsilon >= 1e-4 and problem.k * grid.values.size <= 1_000
-    quick = quick and problem.loss == losses.squared
-    solution = (_solve_program(posed, grid.values) if quick else None) or design(posed)
+    small = problem.epsilon >= 1e-4 and problem.k * grid.values.size <= 1_000
+    solution = None
+    try:
+        posed = replace(problem, outputs=grid)
+        if small and problem.unbiased and problem.loss == losses.squared:
+            solution = _solve_program(posed, grid.values)
+        solution = solution or design(posed)
+    except (Infeasible, NotCertified):
+        return None
     # The grid of the result holds only outputs in use, and each solve may leave out others.
     used = solution.randomizer.outputs
-    return solution if used.size == grid.values.size else _solve_on(problem, Grid(used))
+    return solution if used.size == grid.values.size else optimum_on(problem, used)
 
 
 def _solve_program(problem: Problem, outputs: Floats) -> Solution | None:
@@ -362,10 +361,10 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
     unit = float(np.ptp(problem.labels)) or 1.0
     low, high = _limits(problem, start.size)
     start = np.clip(start, low, high)
-    best = optimum_on(problem, start)
-    if best is None or best.value <= until:
-        return best
-    scale = abs(best.value) or 1.0
+    first = optimum_on(problem, start)
+    if first is None or first.value <= until:
+        return first
+    best, scale = first, abs(first.value) or 1.0
 
     def objective(x: Floats) -> tuple[float, Floats]:
         nonlocal best
@@ -374,8 +373,7 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
         if found is None:
             # Without a solution a large objective, in units of the first loss, makes the line search shorten its step.
             return 1e3, np.zeros(x.size)
-        # Values of a linear program are accurate to its tolerance, below which an improvement does not count.
-        if best is None or found.value < best.value - PROVEN * scale:
+        if found.value < best.value:
             best = found
             if best.value <= until:
                 raise StopIteration
@@ -383,18 +381,16 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
 
     # In units of the labels' range and of the first loss, so that the tolerance does not depend on the problem's units.
     # The bounds keep the outermost outputs of an unbiased problem where it is feasible.
-    try:
+    with suppress(StopIteration):
         minimize(
             objective,
             start / unit,
             jac=True,
             method="L-BFGS-B",
-            bounds=list(zip((low / unit).tolist(), (high / unit).tolist(), strict=True)),
-            # Iterations take one or two solves each. Smaller steps do not change the third digit of the excess.
+            bounds=np.column_stack((low, high)) / unit,
+            # Smaller steps do not change the third digit of the excess.
             options={"maxiter": 40, "ftol": 1e-7},
         )
-    except StopIteration:
-        return best
     return best
 
 
