@@ -16,6 +16,7 @@ from optrand import errors, unbiased_vectors
 from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.model._randomizer import LabelRandomizer
 from optrand.model._table import Table
+from optrand.sampling._entropy import SeededEntropy
 from optrand.vectors import UnbiasedVectors, best_decoder
 from optrand.vectors._bound import (
     ClassGroups,
@@ -145,7 +146,6 @@ def test_groups_are_tables_of_all_their_subsets(sizes):
     assert len(vectors) == randomizer.n == len(set(map(tuple, randomizer.sets.tolist())))
     assert randomizer.exact_value == exact_loss(randomizer.prior, rows, vectors)
     assert np.abs(randomizer.matrix @ randomizer.vectors - np.eye(prior.size)).max() < 1e-12
-    assert (randomizer.decode(randomizer.sets) == randomizer.vectors).all()
     losses = [exact_loss(np.eye(prior.size)[y], rows, vectors) for y in range(prior.size)]
     assert randomizer.losses.tolist() == pytest.approx(list(map(float, losses)), rel=1e-12)
     assert randomizer.moments(range(prior.size)).loss(prior) == pytest.approx(randomizer.value, rel=1e-12)
@@ -452,7 +452,7 @@ def test_draws_have_exactly_the_probabilities_of_the_table(prior, masses):
     )
     rows, _ = table_in_fractions(randomizer)
     for y, row in enumerate(rows):
-        drawn, undecided = enumerated(lambda tape, y=y: tuple(randomizer.sample_sets(y, source=tape).tolist()), 14)
+        drawn, undecided = enumerated(lambda tape, y=y: tuple(randomizer._draw(np.array([y]), tape)[0][0].tolist()), 14)
         for members, chance in zip(randomizer.sets.tolist(), row, strict=True):
             found = drawn.get(tuple(members), Fraction(0))
             assert found <= chance <= found + undecided
@@ -466,13 +466,13 @@ def test_shapes_and_protocol():
     assert randomizer.sample(3).shape == (30,)
     assert randomizer.sample([[1, 2], [3, 4]]).shape == (2, 2, 30)
     assert randomizer.sample([]).shape == (0, 30)
-    assert (randomizer.sample_sets(np.arange(30)).sum(axis=1) == randomizer.counts[0, 0]).all()
+    sets, types = randomizer._draw(np.arange(30), SeededEntropy(1))
+    assert (sets.sum(axis=1) == randomizer.counts[0, 0]).all()
+    assert not types.any()
     assert np.abs(randomizer.sample(range(30)).sum(axis=1) - 1).max() < 1e-9
     with pytest.raises(errors.InvalidInput, match="too many to write out"):
         _ = randomizer.sets
-    assert_error("never draws", randomizer.decode, np.zeros((1, 30), dtype=bool))
     assert_error("never draws", randomizer.exact_vector, [0])
-    assert_error("expected bool", randomizer.decode, np.zeros((1, 30)))
     for strangers in ([30], [-1], [0.5], ["a"], [math.nan]):
         assert_error(r"^(at least one value|values are of type)", randomizer.sample, strangers)
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import ClassVar, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from optrand.base._arithmetic import decimal_value, noise_scale, quotient
 from optrand.base._validation import (
@@ -33,8 +33,8 @@ from optrand.baselines._noise import ContinuousStaircase, Drawn, LaplaceNoise, L
 from optrand.errors import InvalidInput
 from optrand.model._problem import Interval
 from optrand.model._randomizer import Moments, Randomizer
-from optrand.sampling._draw import check_numbers, check_records, split_blocks
-from optrand.sampling._entropy import EntropySource, RecordEntropy, SystemEntropy
+from optrand.sampling._draw import check_numbers
+from optrand.sampling._entropy import EntropySource, SystemEntropy
 
 
 class Reach(TypedDict, total=False):
@@ -119,19 +119,6 @@ class Additive(ABC):
         private = self._check_inside(array.astype(np.float64)).reshape(-1)
         noise = self.noise.draw(private.size, SystemEntropy() if source is None else source)
         return self._add(private, noise).reshape(array.shape)
-
-    def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
-        """Draw one noisy label for every record, the same whatever the batch, order or partition.
-
-        Parameters are those of ``Mechanism.sample_records``. A draw takes about 35 microseconds.
-        """
-        array, ids = check_records(values, ids)
-        private = self._check_inside(array.astype(np.float64))
-        drawn, noise = np.empty(private.size), self.noise
-        for block in split_blocks(private.size):
-            each = [noise.draw(1, streams.substream(record))[0] for record in ids[block]]
-            drawn[block] = self._add(private[block], each)
-        return drawn
 
     def _add(self, values: Floats, noise: Drawn) -> Floats:
         noisy: Floats = values + np.asarray(noise, dtype=np.float64)
