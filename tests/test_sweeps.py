@@ -10,7 +10,7 @@ import pytest
 from asserting import assert_error, by_case
 
 import optrand.studies._many
-from optrand import certify, classification, feasible_output_set, regression, solve, unbiased_regression
+from optrand import certify, feasible_output_set, solve, unbiased_regression
 from optrand.certificates._certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.model._problem import Interval
@@ -199,9 +199,3 @@ def test_parameters_without_meaning_are_refused_before_anything_is_solved(proble
         sweep(problem, **options)
     assert not isinstance(caught.value, Infeasible)
     assert asked == []
-
-
-def test_a_penalty_that_the_loss_cannot_bear_is_refused():
-    assert_error("no bias penalty", sweep, classification([0.5, 0.5], 1.0), bias_penalties=[0.0, 1.0])
-    absolute = regression([0, 1], [0.5, 0.5], 1.0, loss=optrand.losses.absolute)
-    assert_error("needs outputs on a grid", sweep, absolute, bias_penalties=[1.0])
