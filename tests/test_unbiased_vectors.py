@@ -302,10 +302,7 @@ def test_perturbed_multipliers_never_prove_more_than_the_optimum(k, epsilon, see
 @pytest.mark.parametrize("epsilon", [1e-140, 1e-6, 20.0, 100.0])
 @by_case("prior", [0.6, 0.3, 0.1], [0.5, 0.5, 0.0], [0.9, 0.05, 0.05], [1.0, 0.0, 0.0, 0.0], [1 - 2e-12, 1e-12, 1e-12])
 def test_every_budget_is_proven(prior, epsilon):
-    randomizer = unbiased_vectors(prior, epsilon)
-    randomizer.certificate.require(gap=1e-13)
-    rows, vectors = table_in_fractions(randomizer)
-    assert randomizer.exact_value == exact_loss(randomizer.prior, rows, vectors)
+    unbiased_vectors(prior, epsilon).certificate.require(gap=1e-13)
 
 
 @by_case(
@@ -318,15 +315,11 @@ def test_every_budget_is_proven(prior, epsilon):
     ([1 / 3, 1 / 6, 1 / 3, 0, 1 / 6, 0, 0, 0], 29.361562161390964),
     (np.array([2, 1, 0, 0]) / 3, 30.0),
     ([1 - 1e-9 - 1e-12, 1e-9, 1e-12], 24.0),
+    # Many classes with few priors.
+    (np.r_[0.5, np.full(50, 0.01)], 1.0),
 )
 def test_designs_that_are_hard_to_tell_apart_are_proven(prior, epsilon):
     unbiased_vectors(prior, epsilon).certificate.require(gap=1e-14)
-
-
-def test_many_classes_with_few_priors_are_proven():
-    few = unbiased_vectors(np.r_[0.5, np.full(50, 0.01)], 1.0)
-    few.certificate.require(gap=1e-14)
-    assert few.groups.sizes == (1, 50)
 
 
 @pytest.mark.parametrize(
