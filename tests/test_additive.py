@@ -10,7 +10,7 @@ from scipy import stats
 
 import optrand
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
-from optrand.baselines._noise import best_gamma, best_rise, draw_uniforms
+from optrand.baselines._noise import best_gamma, best_rise, compute_mass, draw_uniforms
 from optrand.model._problem import Interval
 from optrand.model._randomizer import Randomizer
 from optrand.sampling._discrete_noise import discrete_staircase
@@ -104,7 +104,7 @@ def test_densities_differ_by_a_factor_of_exp_epsilon_and_no_more(kind, epsilon):
     loss = np.log(table.max(axis=0) / table.min(axis=0))
     assert loss.max() <= epsilon * (1 + 1e-12)
     assert loss.max() > epsilon * (1 - 1e-12)
-    assert mechanism.noise.mass(np.array([-np.inf]), np.array([np.inf]))[0] == pytest.approx(1, rel=1e-12)
+    assert compute_mass(mechanism.noise, np.array([-np.inf]), np.array([np.inf]))[0] == pytest.approx(1, rel=1e-12)
     # And the densities are those of the paper, up to one factor.
     shape = np.array([[printed(mechanism, z) for z in row] for row in (outputs - LABELS[:, np.newaxis]).tolist()])
     np.testing.assert_allclose(table / mechanism.noise.density(np.zeros(1)), shape, rtol=1e-12)
@@ -218,7 +218,7 @@ def test_many_draws_in_floats_fit_the_distribution_function(kind, epsilon):
     mechanism = kind([0, 3], epsilon)
 
     def distribution(z):
-        return mechanism.noise.mass(np.full(np.shape(z), -np.inf), np.asarray(z, dtype=float))
+        return compute_mass(mechanism.noise, np.full(np.shape(z), -np.inf), np.asarray(z, dtype=float))
 
     draws = mechanism.sample(np.ones(20_000), source=SeededEntropy(3)) - 1
     assert stats.kstest(draws, distribution).pvalue > 1e-3
@@ -285,7 +285,7 @@ def test_draws_from_long_stairs_fit_the_probabilities(epsilon, rise):
     draws = discrete_staircase(Fraction(epsilon), 20_000, sensitivity=50, rise=rise, source=SeededEntropy(11))
     edges = np.unique([-50, -25, -rise, -1, 0, rise - 1, 25, 49]) + 0.5
     seen = np.bincount(np.searchsorted(edges, draws), minlength=edges.size + 1)
-    assert_fit(seen, noise.mass(np.r_[-np.inf, edges], np.r_[edges, np.inf]))
+    assert_fit(seen, compute_mass(noise, np.r_[-np.inf, edges], np.r_[edges, np.inf]))
 
 
 def test_exactness_is_said_by_the_type():
@@ -334,7 +334,9 @@ def test_a_staircase_whose_selector_takes_the_values_minus_one_and_one_is_caught
 
 def test_noise_for_a_smaller_range_than_that_of_the_labels_is_caught():
     small = DiscreteStaircase([0, 3], 1.0)
-    table = small.noise.mass(*np.broadcast_arrays(LABELS - 0.5 - LABELS[:, np.newaxis], LABELS + 0.5 - LABELS[:, None]))
+    table = compute_mass(
+        small.noise, *np.broadcast_arrays(LABELS - 0.5 - LABELS[:, np.newaxis], LABELS + 0.5 - LABELS[:, None])
+    )
     table[:, 0] += 1 - table.sum(axis=1)
     assert optrand.audit(table, 1.0).epsilon > 1.9
 

@@ -8,11 +8,11 @@ import pytest
 from asserting import assert_error, by_case
 
 import optrand.studies._unknowns
-from optrand import Dual, certify, classification, losses, lower_bound, regression, solve, unbiased_regression
+from optrand import certify, classification, losses, lower_bound, regression, solve, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.model._problem import Interval
 from optrand.studies import adaptive_outputs, smallest_epsilon
-from optrand.studies._unknowns import LARGEST, SMALLEST, EpsilonBracket
+from optrand.studies._unknowns import LARGEST, SMALLEST
 
 TOLERANCE = 1e-6
 """The default: how far apart the ends may be, in nats."""
@@ -90,22 +90,6 @@ def test_where_outputs_and_not_the_loss_are_what_is_short_there_is_no_dual():
 def test_the_ends_are_as_close_as_was_asked_for(tolerance):
     bracket = smallest_epsilon(two_labels(), loss=0.3, tolerance=tolerance)
     assert 0 < bracket.high - bracket.low <= tolerance
-
-
-@pytest.fixture(scope="module")
-def bracket():
-    return smallest_epsilon(two_labels(), loss=0.3, tolerance=0.01)
-
-
-def test_a_bracket_verifies_what_it_is_given(bracket):
-    given, low, good = bracket.mechanism, bracket.low, bracket.excluded
-    assert EpsilonBracket(bracket.loss, low, given, good).high == given.epsilon
-    weak, bare = replace(good, dual=Dual(np.zeros(2), np.zeros(2))), replace(good, dual=None)
-    other = solve(unbiased_regression([0, 9], [0.5, 0.5], low))
-    assert_error(r"does not reach a loss of 0\.2$", EpsilonBracket, 0.2, low, given, good, error=NotCertified)
-    for at, excluded in ((low, weak), (low, bare), (low, None), (low + 1e-3, good), (low, other)):
-        nothing = r"nothing proves that a loss of 0\.3 is out of reach"
-        assert_error(nothing, EpsilonBracket, 0.3, at, given, excluded, error=NotCertified)
 
 
 @by_case(

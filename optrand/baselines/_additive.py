@@ -28,8 +28,16 @@ from optrand.base._validation import (
     freeze_array,
     rectangular,
 )
-from optrand.baselines import _noise as noises
-from optrand.baselines._noise import ContinuousStaircase, Drawn, LaplaceNoise, LatticeStaircase, Noise
+from optrand.baselines._noise import (
+    ContinuousStaircase,
+    Drawn,
+    LaplaceNoise,
+    LatticeStaircase,
+    Noise,
+    best_gamma,
+    best_rise,
+    compute_mass,
+)
 from optrand.errors import InvalidInput
 from optrand.model._problem import Interval
 from optrand.model._randomizer import Moments, Randomizer
@@ -153,8 +161,8 @@ class Additive(ABC):
         low, high = self._clip_positions(self.clip)
         # On a lattice the mass at an end includes that of the end itself.
         half = 0.5 if self.exact else 0.0
-        below = self.noise.mass(np.full(means.size, -np.inf), low - means + half)
-        above = self.noise.mass(high - means - half, np.full(means.size, np.inf))
+        below = compute_mass(self.noise, np.full(means.size, -np.inf), low - means + half)
+        above = compute_mass(self.noise, high - means - half, np.full(means.size, np.inf))
         return np.where(places >= high, above, np.where(places <= low, below, table))
 
     def discretise(self, labels: ArrayLike, outputs: ArrayLike) -> Randomizer:
@@ -185,7 +193,7 @@ class Additive(ABC):
         cuts = np.floor(cuts) + 0.5 if self.exact else cuts
         edges = np.concatenate(([-np.inf], cuts, [np.inf]))
         low, high = np.broadcast_arrays(edges[:-1] - places, edges[1:] - places)
-        return Randomizer(rows, columns, self.noise.mass(low, high), self.epsilon)
+        return Randomizer(rows, columns, compute_mass(self.noise, low, high), self.epsilon)
 
     def _label_positions(self, labels: ArrayLike) -> Floats:
         return self.positions(self._check_inside(check_values(labels, "labels")), "label")
@@ -388,7 +396,7 @@ class Staircase(Additive):
         self, labels: Interval | ArrayLike, epsilon: float, *, gamma: float | None = None, **options: Unpack[Reach]
     ) -> None:
         super().__init__(labels, epsilon, **options)
-        share = noises.best_gamma(self.epsilon) if gamma is None else check_real(gamma, "gamma")
+        share = best_gamma(self.epsilon) if gamma is None else check_real(gamma, "gamma")
         if not 0 < share < 1:
             raise InvalidInput(f"gamma is {share:g}, expected a share strictly between 0 and 1")
         object.__setattr__(self, "gamma", share)
@@ -434,7 +442,7 @@ class DiscreteStaircase(LatticeAdditive):
     ) -> None:
         super().__init__(labels, epsilon, step=step, **options)
         if rise is None:
-            rise = noises.best_rise(self.epsilon, self.steps)
+            rise = best_rise(self.epsilon, self.steps)
         object.__setattr__(self, "rise", check_integer(rise, "rise", 1, self.steps, why=", the steps of a stair"))
 
     @property

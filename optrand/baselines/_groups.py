@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base._validation import Record, check_classes, check_integer, freeze, rectangular
+from optrand.base._validation import Record, check_classes, freeze, rectangular
 from optrand.errors import InvalidInput, MissingExtra
 
 Indices = NDArray[np.intp]
@@ -129,23 +129,11 @@ class Groups(Record):
         features : (n, d) array of finite numbers
             Public features of the rows, without labels.
         count : int
-            Number of groups, at most that of distinct rows.
+            Number of groups, of which fewer are made, with a warning, if fewer rows are distinct.
         seed : int
             Seed of k-means, for reproducible groups. It does not affect privacy.
         """
         table = rectangular(features, "features")
-        if table.dtype.kind not in "iuf" or table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
-            raise InvalidInput(
-                f"features have type {table.dtype} and shape {table.shape}, expected a table of finite numbers, one "
-                "row for each label"
-            )
-        check_integer(count, "the number of groups", 1)
-        distinct = np.unique(table, axis=0).shape[0]
-        if count > distinct:
-            raise InvalidInput(
-                f"count of groups is {count}, but only {distinct} rows of features are distinct: some group would be "
-                "empty, use fewer groups"
-            )
         try:
             from sklearn.cluster import KMeans
         except ImportError as error:
@@ -153,7 +141,10 @@ class Groups(Record):
                 "k-means needs scikit-learn, which is not installed: pip install 'optrand[learning]', or pass ids of "
                 "your own groups to Groups.of_ids"
             ) from error
-        return cls.of_ids(KMeans(n_clusters=int(count), random_state=seed).fit_predict(table))
+        try:
+            return cls.of_ids(KMeans(n_clusters=count, random_state=seed).fit_predict(table))
+        except ValueError as error:
+            raise InvalidInput(f"k-means finds no {count} groups in these features: {error}") from error
 
     def check_labels(self, labels: ArrayLike, k: int) -> Indices:
         """Check that there is a label ``0 ... k-1`` for every row. No message repeats or counts any."""

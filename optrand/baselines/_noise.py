@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -25,77 +26,40 @@ Drawn = Sequence[int] | Floats
 """Noise in its own unit: integers of any size, or floats."""
 
 
-class Noise(ABC):
-    """Distribution that is symmetric about 0."""
-
-    @property
-    def atom(self) -> float:
-        """The probability of 0, which only noise in integers has."""
-        return 0.0
-
-    @property
-    @abstractmethod
-    def variance(self) -> float:
-        """Variance of one draw."""
-
-    @abstractmethod
-    def draw(self, count: int, source: EntropySource) -> Drawn:
-        """Draw noise. Integers have exactly the stated probabilities."""
-
-    @abstractmethod
-    def density(self, distances: Floats) -> Floats:
-        """Compute the density, or for integers the probability, at each distance."""
-
-    @abstractmethod
-    def between(self, low: Floats, high: Floats) -> Floats:
-        """Compute ``Pr[low < Z <= high]`` for ``0 <= low <= high`` to full precision. `high` may be infinite."""
-
-    @abstractmethod
-    def cap_moments(self, reach: Floats) -> tuple[Floats, Floats]:
-        """Compute ``E[min(Z+, t)]`` and ``E[min(Z+, t)**2]`` for ``t >= 0``."""
-
-    def mass(self, low: Floats, high: Floats) -> Floats:
-        """Compute the probability between ``low < high``, which are halves of odd integers for noise in integers."""
-        # Reflect intervals below 0. An interval around 0 has two parts and the atom.
-        mirrored = high <= 0
-        low, high = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
-        around = low < 0
-        nearer = self.between(np.where(around, 0.0, low), high)
-        other = self.between(np.zeros_like(low), np.where(around, -low, 0.0))
-        mass: Floats = nearer + np.where(around, other + self.atom, 0.0)
-        return mass
-
-
 @dataclass(frozen=True)
-class LaplaceNoise(Noise):
+class LaplaceNoise:
     """Density ``exp(-abs(z) / scale) / (2 scale)``."""
 
     scale: float
+    atom: ClassVar[float] = 0.0  # probability of 0, which only noise in integers has
 
     @property
     def variance(self) -> float:
         return 2 * self.scale * self.scale
 
     def draw(self, count: int, source: EntropySource) -> Floats:
-        # A sign, and a size by inversion of the distribution function.
+        """Draw a sign, and a size by inversion of the distribution function."""
         noise: Floats = -self.scale * _draw_signs(source, count) * np.log(draw_uniforms(source, count))
         return noise
 
     def density(self, distances: Floats) -> Floats:
+        """Compute the density, or for integers the probability, at each distance."""
         density: Floats = np.exp(-np.abs(distances) / self.scale) / (2 * self.scale)
         return density
 
     def between(self, low: Floats, high: Floats) -> Floats:
+        """Compute ``Pr[low < Z <= high]`` for ``0 <= low <= high`` to full precision. `high` may be infinite."""
         share: Floats = np.exp(-low / self.scale) * -np.expm1((low - high) / self.scale) / 2
         return share
 
     def cap_moments(self, reach: Floats) -> tuple[Floats, Floats]:
+        """Compute ``E[min(Z+, t)]`` and ``E[min(Z+, t)**2]`` for ``t >= 0``."""
         # Integrals of Pr[Z > s] and 2 s Pr[Z > s] up to the reach. The latter is an incomplete gamma.
         x = reach / self.scale
         return -self.scale / 2 * np.expm1(-x), self.scale**2 * special.gammainc(2, x)
 
 
-class _Stairs(Noise):
+class _Stairs(ABC):
     """Noise with two levels on each stair of a given length, the upper one first. Successive stairs have one ratio.
 
     Subclasses define how distances are measured: by length or by counting positive integers.
@@ -195,6 +159,7 @@ class ContinuousStaircase(_Stairs):
     epsilon: float
     length: float
     gamma: float
+    atom: ClassVar[float] = 0.0
 
     @property
     def upper(self) -> float:
@@ -261,6 +226,22 @@ class LatticeStaircase(_Stairs):
 
     def between(self, low: Floats, high: Floats) -> Floats:
         return super().between(np.floor(low), np.floor(high))
+
+
+Noise = LaplaceNoise | ContinuousStaircase | LatticeStaircase
+"""Distribution that is symmetric about 0. The methods of :class:`LaplaceNoise` say what those of all kinds do."""
+
+
+def compute_mass(noise: Noise, low: Floats, high: Floats) -> Floats:
+    """Compute the probability between ``low < high``, which are halves of odd integers for noise in integers."""
+    # Reflect intervals below 0. An interval around 0 has two parts and the atom.
+    mirrored = high <= 0
+    low, high = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
+    around = low < 0
+    nearer = noise.between(np.where(around, 0.0, low), high)
+    other = noise.between(np.zeros_like(low), np.where(around, -low, 0.0))
+    mass: Floats = nearer + np.where(around, other + noise.atom, 0.0)
+    return mass
 
 
 def best_gamma(epsilon: float) -> float:

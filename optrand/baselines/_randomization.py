@@ -89,15 +89,10 @@ class LabelRandomization(Record):
     def inverse(self) -> Floats:
         """Inverse of :attr:`matrix`. InvalidInput is raised if resampling is 1, or nearly, as entries leave floats."""
         kept = 1 - self.resampling
-        if kept == 0:
+        if kept * sys.float_info.max < 1:
             raise InvalidInput(
-                "the label-randomization matrix is singular since resampling is 1: no label is kept, so nothing can "
-                "be corrected, use a resampling probability (or a bias_correction) below 1"
-            )
-        if 1 / kept > sys.float_info.max:
-            raise InvalidInput(
-                "the inverse of the label-randomization matrix leaves the range of floats since resampling is less "
-                "than 1e-308 short of 1: use a smaller resampling probability (or bias_correction)"
+                "the label-randomization matrix is singular since resampling is 1, or so close to 1 that its inverse "
+                "leaves the range of floats: use a smaller resampling probability (or bias_correction)"
             )
         drawn = np.array([float(self.resampling * q / kept) for q in self.distribution])
         return freeze_array(np.eye(self.k) * float(1 / kept) - drawn[:, np.newaxis])

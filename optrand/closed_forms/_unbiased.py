@@ -179,7 +179,7 @@ def design_gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> 
     """Compute the gap response and its dual in floats, as in :func:`gap_response`."""
     problem = unbiased_regression(labels, prior, epsilon)
     if problem.k == 1:
-        return _answer_one_label(problem)
+        return design_debiased_rr(problem.labels, epsilon)
     with np.errstate(over="ignore", invalid="ignore"):
         return _Gaps(problem).solution(problem)
 
@@ -235,15 +235,6 @@ def condition_holds(problem: Problem) -> bool:
             if left < right or left > right:
                 return bool(left < right)
     raise AssertionError
-
-
-def _answer_one_label(problem: Problem) -> Solution:
-    """Answer a problem with a single label by that label."""
-    label = problem.labels
-    only = np.zeros(1, dtype=np.int64)
-    arcs = Arcs(1, only, only, label, np.full(1, math.exp(-problem.epsilon)))
-    randomizer = Randomizer.of_arcs(label, arcs, problem.epsilon)
-    return Solution(problem, randomizer, Dual(np.zeros(1), np.zeros(1)), Stats("gap_response"))
 
 
 class _Gaps:

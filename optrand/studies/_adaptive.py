@@ -356,7 +356,7 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
     The loss is squared, and outputs are on the line or an interval. For an unbiased problem the outermost outputs are
     first moved outward until it is feasible.
     """
-    from scipy.optimize import minimize
+    from scipy.optimize import Bounds, minimize
 
     unit = float(np.ptp(problem.labels)) or 1.0
     low, high = _limits(problem, start.size)
@@ -387,7 +387,7 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
             start / unit,
             jac=True,
             method="L-BFGS-B",
-            bounds=np.column_stack((low, high)) / unit,
+            bounds=Bounds(low / unit, high / unit),
             # Smaller steps do not change the third digit of the excess.
             options={"maxiter": 40, "ftol": 1e-7},
         )

@@ -44,27 +44,12 @@ class EpsilonBracket:
     excluded : Mechanism or None
         Its dual proves the claim about `low` (:func:`optrand.lower_bound`). None if the problem is infeasible at
         `low` (:func:`optrand.unbiased_range`).
-
-    Raises
-    ------
-    NotCertified
-        The proofs do not hold.
     """
 
     loss: float
     low: float
     mechanism: Mechanism
     excluded: Mechanism | None = field(repr=False)
-
-    def __post_init__(self) -> None:
-        target = _target(self.mechanism.problem, self.loss)
-        if not _reaches(self.mechanism, target):
-            raise NotCertified(f"the mechanism at epsilon {self.high!r} does not reach a loss of {self.loss:g}")
-        # A dual proves a bound only for its own problem, which must be the mechanism's at the lower epsilon.
-        question = _at(self.mechanism.problem, self.low)
-        asked = None if self.excluded is None else self.excluded.problem
-        if asked != question or not (self.excluded is None or _excludes(self.excluded, target)):
-            raise NotCertified(f"nothing proves that a loss of {self.loss:g} is out of reach at epsilon {self.low!r}")
 
     @property
     def high(self) -> float:

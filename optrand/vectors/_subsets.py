@@ -166,11 +166,6 @@ class UnbiasedVectors(Record):
         return (sum((weight * square for weight, square in pairs), Fraction(0)) / self.groups.total - 1) / 2
 
     @cached_property
-    def losses(self) -> Floats:
-        """Half the expected squared distance for each class, shape ``(K,)``."""
-        return freeze_array(np.array([float((square - 1) / 2) for square in self._squares])[self.groups.of])
-
-    @cached_property
     def certificate(self) -> Certificate:
         """Certificate: privacy and unbiasedness in rationals, the value, and a lower bound for every such randomizer.
 
