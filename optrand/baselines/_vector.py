@@ -105,8 +105,12 @@ class OneHot(Record, ABC):
 
         Entries below 0 and sums other than 1 are unavoidable. Vectors that are never drawn raise :class:`InvalidInput`.
         """
+        return self.estimate(self._check_drawn(drawn))
+
+    def estimate(self, means: Floats) -> Floats:
+        """Solve for the coordinates with these means over the noise."""
         bias, _ = self._noise
-        return (self._check_drawn(drawn) - float(bias)) / float(1 - 2 * bias)
+        return (means - float(bias)) / float(1 - 2 * bias)
 
     def loss_weights(self, drawn: ArrayLike) -> Floats:
         """Return weights of losses, one per class: debiased vectors, projected to the vectors of sum 1.
