@@ -91,7 +91,7 @@ class LabelRandomization(Record):
         kept = 1 - self.resampling
         if kept * sys.float_info.max < 1:
             raise InvalidInput(
-                "the label-randomization matrix is singular since resampling is 1, or so close to 1 that its inverse "
+                "the label-randomization matrix is singular since resampling is 1 and no label is kept, or its inverse "
                 "leaves the range of floats: use a smaller resampling probability (or bias_correction)"
             )
         drawn = np.array([float(self.resampling * q / kept) for q in self.distribution])
