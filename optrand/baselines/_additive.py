@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, TypedDict, Unpack
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,7 @@ from optrand.base._validation import (
     check_labels,
     check_real,
     check_values,
+    expect,
     freeze_array,
     rectangular,
 )
@@ -43,13 +44,6 @@ from optrand.model._problem import Interval
 from optrand.model._randomizer import Moments, Randomizer
 from optrand.sampling._draw import check_numbers
 from optrand.sampling._entropy import EntropySource, SystemEntropy
-
-
-class Reach(TypedDict, total=False):
-    """Options of all noise: the interval to which releases are clipped, and the distance that the noise hides."""
-
-    clip: Interval | None
-    sensitivity: float | None
 
 
 @dataclass(frozen=True, init=False)
@@ -72,13 +66,11 @@ class Additive(ABC):
         In nats. For noise in integers it stands for the float's shortest decimal.
     clip : Interval, optional
         Clip releases to this interval, which lowers the loss and adds a bias.
-    sensitivity : float, optional
-        The distance that the noise hides, at least the range of the labels, its default.
 
     Raises
     ------
     InvalidInput
-        Invalid arguments, or a sensitivity below the range of the labels.
+        Invalid arguments, or a variance that leaves the range of floats.
     """
 
     exact: ClassVar[bool] = False
@@ -88,13 +80,11 @@ class Additive(ABC):
     clip: Interval | None
     sensitivity: float
 
-    def __init__(self, labels: Interval | ArrayLike, epsilon: float, **options: Unpack[Reach]) -> None:
-        clip = options.get("clip")
-        if clip is not None and not isinstance(clip, Interval):
-            raise InvalidInput(f"clip is of type {type(clip).__name__}, expected an Interval or None")
-        declared = _declare(labels)
-        hidden = _check_sensitivity(options.get("sensitivity"), declared)
-        budget = check_epsilon(epsilon)
+    def __init__(self, labels: Interval | ArrayLike, epsilon: float, *, clip: Interval | None = None) -> None:
+        if clip is not None:
+            expect(clip, Interval, "clip", "an Interval or None")
+        declared, budget = _declare(labels), check_epsilon(epsilon)
+        hidden = _range_of(declared)
         # Beyond these bounds the variance leaves the range of floats.
         if budget < 1e-100 or hidden / budget > 1e100:
             raise InvalidInput(
@@ -221,9 +211,8 @@ class LatticeAdditive(Additive):
 
     Parameters
     ----------
-    labels, epsilon, clip, sensitivity
-        As in :class:`Additive`: labels and the ends of `clip` are whole steps from the lowest label, and the
-        sensitivity is a whole number of steps.
+    labels, epsilon, clip
+        As in :class:`Additive`: labels and the ends of `clip` are whole steps from the lowest label.
     step : float
         It stands for its shortest decimal: 0.01 means one hundredth.
     """
@@ -232,21 +221,23 @@ class LatticeAdditive(Additive):
     step: float
 
     def __init__(
-        self, labels: Interval | ArrayLike, epsilon: float, *, step: float = 1.0, **options: Unpack[Reach]
+        self, labels: Interval | ArrayLike, epsilon: float, *, step: float = 1.0, clip: Interval | None = None
     ) -> None:
-        super().__init__(labels, epsilon, **options)
+        super().__init__(labels, epsilon, clip=clip)
         object.__setattr__(self, "step", check_real(step, "step"))
         if self.step <= 0:
             raise InvalidInput(f"step is {self.step:g}, expected a distance above 0")
         steps = decimal_value(self.sensitivity) / decimal_value(self.step)
         if steps.denominator != 1:
             raise InvalidInput(
-                f"sensitivity is {self.sensitivity:g} with a step of {self.step:g}, expected a whole number of steps: "
-                "use the next larger one"
+                f"the labels have a range of {self.sensitivity:g} with a step of {self.step:g}, expected a whole "
+                "number of steps: declare an Interval that reaches to the next step"
             )
         # A larger range, rounded to a float, may be nearest to a wrong number of steps.
         if steps > 2**50:
-            raise InvalidInput(f"sensitivity is {self.sensitivity:g} and more than 2**50 steps: use a longer step")
+            raise InvalidInput(
+                f"the labels have a range of {self.sensitivity:g}, more than 2**50 steps: use a longer step"
+            )
         declared = [self.labels.low, self.labels.high] if isinstance(labels, Interval) else labels
         places = self.positions(rectangular(declared, "labels", np.float64), "label")
         # If floats are sparser than the lattice, the float of a label may be nearest to a higher lattice point.
@@ -393,9 +384,14 @@ class Staircase(Additive):
     gamma: float
 
     def __init__(
-        self, labels: Interval | ArrayLike, epsilon: float, *, gamma: float | None = None, **options: Unpack[Reach]
+        self,
+        labels: Interval | ArrayLike,
+        epsilon: float,
+        *,
+        gamma: float | None = None,
+        clip: Interval | None = None,
     ) -> None:
-        super().__init__(labels, epsilon, **options)
+        super().__init__(labels, epsilon, clip=clip)
         share = best_gamma(self.epsilon) if gamma is None else check_real(gamma, "gamma")
         if not 0 < share < 1:
             raise InvalidInput(f"gamma is {share:g}, expected a share strictly between 0 and 1")
@@ -438,9 +434,9 @@ class DiscreteStaircase(LatticeAdditive):
         *,
         step: float = 1.0,
         rise: int | None = None,
-        **options: Unpack[Reach],
+        clip: Interval | None = None,
     ) -> None:
-        super().__init__(labels, epsilon, step=step, **options)
+        super().__init__(labels, epsilon, step=step, clip=clip)
         if rise is None:
             rise = best_rise(self.epsilon, self.steps)
         object.__setattr__(self, "rise", check_integer(rise, "rise", 1, self.steps, why=", the steps of a stair"))
@@ -460,21 +456,13 @@ def _declare(labels: Interval | ArrayLike) -> Interval:
     return Interval(float(values.min()), float(values.max()))
 
 
-def _check_sensitivity(given: float | None, labels: Interval) -> float:
-    """Return the sensitivity, by default the range of the labels as decimals."""
+def _range_of(labels: Interval) -> float:
+    """Return the range of the labels as decimals."""
     spread = float(decimal_value(labels.high) - decimal_value(labels.low))
-    hidden = spread if given is None else check_real(given, "sensitivity")
-    if hidden <= 0:
-        raise InvalidInput(f"sensitivity is {hidden:g}, expected a distance above 0")
-    if hidden < spread:
-        raise InvalidInput(
-            f"sensitivity is {hidden:g}, less than the range of the labels, {spread:g}: labels further apart would "
-            "not be hidden"
-        )
     # Allow a billionth for the rounding of decimals to floats.
-    if Fraction(labels.high) - Fraction(labels.low) > Fraction(hidden) * (1 + Fraction(1, 10**9)):
+    if Fraction(labels.high) - Fraction(labels.low) > Fraction(spread) * (1 + Fraction(1, 10**9)):
         raise InvalidInput(
-            f"the sensitivity, {hidden:g}, is less than the distance between the floats nearest to the ends of the "
-            f"labels, {labels.high - labels.low:g}: subtract the lowest label from all labels first"
+            f"the range of the labels, {spread:g}, is less than the distance between the floats nearest to its ends, "
+            f"{labels.high - labels.low:g}: subtract the lowest label from all labels first"
         )
-    return hidden
+    return spread
