@@ -143,11 +143,13 @@ def failing_between(low, high):
     return fails
 
 
-def test_an_epsilon_that_cannot_be_told_is_gone_around(monkeypatch):
-    """The middle of a bracket may be too close to call: a quarter and three quarters of it are not."""
-    monkeypatch.setattr(optrand.studies._unknowns, "solve", failing_between(1.49, 1.51))
-    bracket = smallest_epsilon(two_labels(), loss=two_labels_loss(1.0))
+@pytest.mark.parametrize(("low", "high"), [(1.49, 1.51), (1.3, math.inf)])
+def test_beyond_what_can_be_told_the_answer_is_looked_for_on_this_side(monkeypatch, low, high):
+    """The middle of a bracket may be too close to call, or nothing is decided above an epsilon, its end included."""
+    monkeypatch.setattr(optrand.studies._unknowns, "solve", failing_between(low, high))
+    bracket = smallest_epsilon(two_labels(0.4), loss=two_labels_loss(1.0))
     assert bracket.high - bracket.low <= TOLERANCE
+    assert bracket.low <= 1 + 1e-12 <= bracket.high + 1e-11
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.9, 1.2), (0.5, math.inf), (0.0, math.inf), (0.0, 2.0)])
@@ -155,14 +157,6 @@ def test_where_nothing_is_proven_around_the_answer_it_is_said(monkeypatch, low, 
     monkeypatch.setattr(optrand.studies._unknowns, "solve", failing_between(low, high))
     with pytest.raises(NotCertified, match="neither reach the loss nor prove"):
         smallest_epsilon(two_labels(), loss=two_labels_loss(1.0))
-
-
-def test_beyond_what_can_be_told_the_answer_is_looked_for_on_this_side(monkeypatch):
-    """Nothing is decided above 1.3, the upper end included: the search goes on nearer to the lower end."""
-    monkeypatch.setattr(optrand.studies._unknowns, "solve", failing_between(1.3, math.inf))
-    bracket = smallest_epsilon(two_labels(0.4), loss=two_labels_loss(1.0))
-    assert bracket.high - bracket.low <= TOLERANCE
-    assert bracket.low <= 1 + 1e-12 <= bracket.high + 1e-11
 
 
 def test_mechanisms_alone_do_not_exclude_anything(monkeypatch):

@@ -107,14 +107,13 @@ def adaptive_outputs(
 
     Notes
     -----
-    *Guaranteed:* the tolerance, and that no single output of the grid can be left out. *Not guaranteed:* that no grid
-    with fewer outputs exists, or that no other `n` outputs are better, since the placement of outputs is not a convex
-    problem. The proven `lower` bound over all outputs limits the gain of a better placement.
+    *Guaranteed:* the tolerance, and that no single output of the grid can be left out. *Not guaranteed:* that no better
+    placement exists, since the problem is not convex. The proven `lower` bound over all outputs limits its gain.
 
-    *Method.* Solve without a grid, merge its outputs into ``n`` by the bound above, move them down the slope of the
-    optimal value, and solve again. Bisection finds `n` for a tolerance. On a lattice, take the two values next to
-    each output. Then drop single outputs while the tolerance holds. Cost: tens of solves, 0.1 to 3 s for 53 labels.
-    For other losses than squared there is no such bound: single outputs of the optimum are dropped, the cheapest first.
+    *Method.* Solve without a grid, merge its outputs into ``n`` by the bound of the module, move them down the slope of
+    the optimal value, and solve again. Bisection finds `n` for a tolerance. On a lattice, take the two values next to
+    each output. Then drop single outputs, the cheapest first, while the tolerance holds, which is all that is done for
+    other losses than squared. Cost: tens of solves, 0.1 to 3 s for 53 labels.
 
     *Sizes.* For weeks worked (53 labels, epsilon 1, 104 outputs on the line) tolerances of 1e-2, 1e-3 and 1e-4 need 2,
     4 and 10 placed outputs, or 4, 6 and 12 integers. Even grids over the optimum's outputs need 10, 24 and 72, those of

@@ -115,12 +115,17 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
             f"a loss of {goal:g} is out of reach at epsilon {LARGEST:g}, the largest that is tried: pass a larger "
             "loss, or allow other outputs"
         )
-    # An end may be unproven, as later trials replace it.
     while high.epsilon - low.epsilon > width:
-        trial = _try_between(problem, target, low.epsilon, high.epsilon)
-        low, high = (low, trial) if trial.reached else (trial, high)
+        far = high.epsilon > 2 * low.epsilon
+        middle = math.sqrt(low.epsilon * high.epsilon) if far else (low.epsilon + high.epsilon) / 2
+        trial = _try(problem, target, middle)
+        # The answer is looked for below an epsilon at which nothing can be proven, as answers of small ones are sharper.
+        low, high = (trial, high) if trial.reached is False else (low, trial)
     if low.reached is None or high.mechanism is None or not high.reached:
-        raise _unproven(low.epsilon, high.epsilon)
+        raise NotCertified(
+            f"between epsilon {low.epsilon:.9g} and {high.epsilon:.9g} the solver's answers neither reach the loss nor "
+            "prove that it is out of reach: pass another loss, or a larger tolerance"
+        )
     return EpsilonBracket(goal, low.epsilon, high.mechanism, low.mechanism)
 
 
@@ -169,23 +174,6 @@ def _try(problem: Problem, target: Fraction, epsilon: float) -> _Trial:
         return _Trial(epsilon, False if excluded else _reaches(mechanism, target) or None, mechanism)
     except NotCertified:
         return _Trial(epsilon)
-
-
-def _try_between(problem: Problem, target: Fraction, low: float, high: float) -> _Trial:
-    """Return a proven trial, at the middle (geometric if the ends differ by a factor of 2) or nearer to an end."""
-    for part in (0.5, 0.25, 0.75, 0.125, 0.875, 0.0625, 0.9375, 0.03125, 0.96875):
-        middle = low * (high / low) ** part if high > 2 * low else low + part * (high - low)
-        trial = _try(problem, target, middle)
-        if trial.reached is not None:
-            return trial
-    raise _unproven(low, high)
-
-
-def _unproven(low: float, high: float) -> NotCertified:
-    return NotCertified(
-        f"between epsilon {low:.9g} and {high:.9g} the solver's answers neither reach the loss nor prove that it is "
-        "out of reach: pass another loss, or a larger tolerance"
-    )
 
 
 @suggest_parameters
