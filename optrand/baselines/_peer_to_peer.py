@@ -195,15 +195,7 @@ class PeerPrivacy:
 
 @dataclass(frozen=True, eq=False)
 class PeerRelease:
-    """Labels that reach the learner, and the users who sent them.
-
-    Attributes
-    ----------
-    rows : (m,) array of int
-        The users who sent a label, increasing.
-    labels : (m,) array of int
-        The label that each of them sent: the flipped label of some user of their cluster.
-    """
+    """The users who sent a label to the learner, increasing, and the labels that they sent, both of shape (m,)."""
 
     rows: NDArray[np.int64]
     labels: NDArray[np.int64]
@@ -234,9 +226,8 @@ class PeerToPeer:
 
     Notes
     -----
-    :attr:`epsilon` is pure and holds against any observer, because of the flips alone. The learner does not see who
-    copied from whom. Against the learner :meth:`at_delta` is far smaller, and depends on the size of the cluster.
-    The docstring of the module derives the sums.
+    :attr:`epsilon` is pure and holds against any observer, because of the flips alone. Against the learner, who does
+    not see who copied from whom, :meth:`at_delta` is far smaller, and depends on the size of the cluster.
 
     [E22] proves Lemma 9 for labels that are independent draws of one probability, and for a fixed number
     :math:`\theta n` of them. But users who copy from the same user get the same flipped label, and the number of labels
@@ -351,10 +342,9 @@ class PeerToPeer:
         return at(best), best, False
 
     def release(self, labels: ArrayLike, groups: Groups, *, source: EntropySource | None = None) -> PeerRelease:
-        """Simulate all users at once.
+        """Simulate all users at once, whose labels are 0 or 1, with exactly the probabilities that the floats are.
 
-        Arguments are those of :meth:`optrand.baselines.ClusterRR.release`. Labels are 0 or 1. Flips, choices of users
-        and subsampling are exact: probabilities are the rational numbers that the floats are.
+        Arguments are those of :meth:`optrand.baselines.ClusterRR.release`.
 
         Examples
         --------

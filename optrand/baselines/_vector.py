@@ -146,9 +146,8 @@ class UnaryBits(OneHot):
     -----
     *Privacy* ([Z25], Theorem 1). The probabilities of any vector ``z`` under labels ``y`` and ``y'`` differ in the
     factors of the bits ``y`` and ``y'`` alone. If these two bits are equal, the ratio is 1. Otherwise it is ``r**2`` or
-    its inverse. Here ``r`` is a rational *at most* ``exp(epsilon / 2)``, short of it by ``2**-50`` of ``exp(epsilon /
-    2) - 1`` or less, and the coins have that probability exactly: privacy holds in integers, and :attr:`ratio` is
-    attained.
+    its inverse. Here ``r`` is a rational at or just below ``exp(epsilon / 2)``, and the coins have that probability
+    exactly: privacy holds in integers, and :attr:`ratio` is attained.
 
     *Estimate.* Averaged over any distribution ``eta`` of the label, bit ``j`` has the mean ``1 / (1 + r) + (r - 1) /
     (r + 1) * eta_j`` ([Z25], eq. 24), so ``((1 + r) Z_j - 1) / (r - 1)`` is an unbiased estimate of ``eta_j``. Its
@@ -225,14 +224,12 @@ class Alibi(OneHot):
     -----
     *Privacy.* Two one-hot vectors are 2 apart in the sum of absolute differences, so the densities of any ``o`` under
     two labels have a ratio of at most ``exp(2 / lambda)``, attained if ``o_y >= 1`` and ``o_y' <= 0``. This holds for
-    real numbers: *the noise is drawn in floats*, whose last bits may reveal labels, so this is a baseline to compare
-    with and not to release. :class:`UnaryBits` is exact, costs less than this, and has half the variance or less.
+    real numbers: *the noise is drawn in floats*, whose last bits may reveal labels, so this is no release.
+    :class:`UnaryBits` is exact, costs less than this, and has half the variance or less.
 
     *Soft label* ([Z25], eq. 29). In ``f(c) = -sum_k abs(o_k - [k = c])`` only two terms depend on the class:
     ``f(c) = abs(o_c) - abs(o_c - 1) + const``, and ``abs(x) - abs(x - 1)`` is ``2 x - 1`` clipped to ``[-1, 1]``. So it
-    takes ``O(k)`` time, and noise beyond ``[0, 1]`` changes nothing.
-
-    Cost ``O(k)`` time and memory per label.
+    takes ``O(k)`` time, as a draw does, and noise beyond ``[0, 1]`` changes nothing.
 
     Examples
     --------
