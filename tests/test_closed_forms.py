@@ -124,6 +124,8 @@ def test_rr_is_as_printed_and_sorts_its_labels() -> None:
 
 def test_rr_top_k_is_as_printed() -> None:
     # [G21], Algorithm 1, with e^epsilon = 4 and k = 2: kept labels 3 and 1, the other rows uniform over them.
+    for k in (0, 5, 2.0):
+        assert_error("k is", rr_top_k, [0.1, 0.3, 0.2, 0.4], k, math.log(4))
     solution = rr_top_k([0.1, 0.3, 0.2, 0.4], 2, math.log(4))
     assert solution.outputs.tolist() == [1, 3]
     np.testing.assert_allclose(solution.matrix, [[0.5, 0.5], [0.8, 0.2], [0.5, 0.5], [0.2, 0.8]], rtol=1e-15)
@@ -171,21 +173,6 @@ def test_counting_k_from_zero_in_the_score_is_caught() -> None:
     assert proof.findings == ()
     assert proof.gap > 0.03
     assert certify(rr_with_prior(prior, epsilon)).gap <= CLOSED
-
-
-@by_case(
-    "call",
-    lambda: rr([1, 1], 1.0),
-    lambda: rr([0, 1], 701),
-    lambda: rr_top_k([0.5, 0.6], 1, 1.0),
-    *(lambda k=k: rr_top_k([0.5, 0.3, 0.2], k, 1.0) for k in (0, 4, 2.0)),
-    lambda: rr_with_prior([0.5, 0.6], 1.0),
-    lambda: rr_with_prior([0.5, 0.5], 0.0),
-    lambda: debiased_rr([0, 0], 1.0),
-    lambda: debiased_rr([0, 1], -1.0),
-)
-def test_arguments_without_meaning_are_refused(call: Callable[[], Mechanism]) -> None:
-    assert_error(None, call)
 
 
 # Batches.
@@ -249,12 +236,6 @@ def test_the_words_used_do_not_depend_on_the_labels() -> None:
         batch.sample(np.full(50, label), source=source)
         used.add(len(source.left))
     assert len(used) == 1
-
-
-def test_the_operating_system_is_the_source_unless_another_is_given() -> None:
-    batch = rr_with_prior_batch([[0.5, 0.5]] * 64, 0.1)
-    assert {0, 1} == set(batch.sample([0] * 64).tolist())
-    assert not np.array_equal(batch.sample([0] * 64), batch.sample([0] * 64))
 
 
 @by_case(

@@ -122,11 +122,7 @@ def test_a_loss_beyond_the_range_of_the_search_is_refused():
 @by_case(
     "options, message",
     ({"loss": math.nan}, "loss is nan"),
-    ({"loss": math.inf}, "loss is inf"),
-    ({"loss": "1"}, "loss is of type str"),
-    ({"loss": True}, "loss is of type bool"),
     ({"loss": 1.0, "tolerance": 0.0}, "tolerance is 0.0, expected at least 1e-12"),
-    ({"loss": 1.0, "tolerance": -1e-6}, "expected at least 1e-12"),
     ({"loss": 1.0, "tolerance": math.nan}, "tolerance is nan"),
     ids=str,
 )
