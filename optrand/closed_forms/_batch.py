@@ -1,7 +1,4 @@
-"""RRWithPrior for many priors at once, one per example, as multi-stage training needs it ([G21], Algorithm 3).
-
-A batch stores the labels that each row keeps, not ``K x K`` tables.
-"""
+"""RRWithPrior for many priors at once, one per example, as multi-stage training needs it ([G21], Algorithm 3)."""
 
 from __future__ import annotations
 
@@ -99,7 +96,7 @@ class RRWithPriorBatch:
         return members, starts
 
     def sample(self, labels: ArrayLike, *, source: EntropySource | None = None) -> Counts:
-        r"""Draw one output per row, exactly, without floats.
+        r"""Draw one output per row, shape ``(b,)``, exactly.
 
         With the rational :math:`R = \mathtt{privacy\_ratio(epsilon)} \leq e^\epsilon` and :math:`k` kept labels, a kept
         label stays with probability :math:`(R - 1) / (R + k - 1)`. Otherwise the output is one of the kept labels, each
@@ -112,15 +109,11 @@ class RRWithPriorBatch:
         source : EntropySource, optional
             By default the operating system, the only choice for a release.
 
-        Returns
-        -------
-        (b,) array of integers
-
         Notes
         -----
         *Privacy.* A kept label is its own output with probability :math:`\frac{R}{R + k - 1}`, and every other output
-        has :math:`\frac{1}{R + k - 1}`. A label that is not kept has :math:`\frac1k`, between the two. So all ratios
-        are at most :math:`R`, exactly. The number of words depends on the priors and the words, never on the labels.
+        has :math:`\frac{1}{R + k - 1}`. A label that is not kept has :math:`\frac1k`, between the two. The number of
+        words never depends on the labels.
         """
         array = self._check_labels(labels)
         source = SystemEntropy() if source is None else source

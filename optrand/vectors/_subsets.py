@@ -66,8 +66,8 @@ class UnbiasedVectors(Record):
     .. math:: \Pr[S \mid y] \propto c_S \cdot (R \text{ if } y \in S, \text{ else } 1), \qquad
               \sum_S \Pr[S \mid y] \, v_S = e_y
 
-    Made by :func:`~optrand.vectors.unbiased_vectors`. Masses are integers, so privacy, rows and means are
-    those of rationals. Subsets of one type (the same number of classes of each group) have equal masses.
+    Made by :func:`~optrand.vectors.unbiased_vectors`. Masses are integers, so privacy and means are exact. Subsets of
+    one type (the same number of classes of each group) have equal masses.
 
     Attributes
     ----------
@@ -167,10 +167,9 @@ class UnbiasedVectors(Record):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Certificate: privacy and unbiasedness in rationals, the value, and a lower bound for every such randomizer.
+        """Certificate: :attr:`exact_value`, rounded up, and a lower bound for every such randomizer.
 
-        `upper` is :attr:`exact_value`, rounded up, `lower` a dual bound, rounded down, and `bias` that of the floats in
-        :attr:`vectors`, which round unbiased rationals.
+        Its `bias` is that of the floats in :attr:`vectors`, which round unbiased rationals.
         """
         exactly = not any(self._square_biases(*self._decoder))
         # A larger ratio allows more randomizers: a bound at a rational above exp(epsilon) holds at exp(epsilon).
@@ -203,17 +202,10 @@ class UnbiasedVectors(Record):
         Parameters
         ----------
         values : array of class numbers, any shape, or one number
+            Others raise :class:`InvalidInput`, whose message does not reveal which, or how many. The vectors have an
+            axis of length K more.
         source : EntropySource, optional
-            Where random words come from, by default the operating system, the only choice for a release.
-
-        Returns
-        -------
-        array of float, an axis of length K more than `values`
-
-        Raises
-        ------
-        InvalidInput
-            Values that are no classes. The message does not reveal which, or how many.
+            By default the operating system's, the only choice for a release.
 
         Examples
         --------
