@@ -141,27 +141,6 @@ def test_a_release_halfway_between_two_outputs_goes_to_the_lower_one_whatever_th
     np.testing.assert_allclose(mechanism.discretise(LABELS, outputs).matrix, expected, rtol=1e-13)
 
 
-# --- beside the optimum -----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_none_is_better_than_the_certified_optimum(kind, epsilon):
-    """Clipped: than any randomizer. Unclipped, and so unbiased: than any unbiased one."""
-    clipped = kind(LABELS, epsilon, clip=Interval(0, 6))
-    outputs = LABELS if clipped.exact else np.linspace(0, 6, 61)
-    channel = clipped.discretise(LABELS, outputs)
-    found = optrand.audit(channel.matrix, epsilon, labels=LABELS, outputs=outputs, prior=PRIOR)
-    assert not found.findings
-    assert found.comparison.kind == "biased"
-    best = optrand.solve(optrand.regression(LABELS, PRIOR, epsilon)).certificate.require(gap=1e-6)
-    assert found.comparison.value >= best.lower
-    loss = clipped.moments(LABELS).loss(PRIOR)
-    assert loss >= best.lower
-    if clipped.exact:
-        assert float(found.comparison.value) == pytest.approx(loss, rel=1e-9)
-    unbiased = optrand.solve(optrand.unbiased_regression(LABELS, PRIOR, epsilon))
-    assert kind(LABELS, epsilon).moments(LABELS).loss(PRIOR) >= unbiased.certificate.lower > 0
-
-
 # --- the best staircases ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("epsilon", [0.02, 1.0, 10.0])
 def test_the_best_gamma_is_the_one_that_is_printed_and_the_least(epsilon):

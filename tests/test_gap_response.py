@@ -180,13 +180,6 @@ def test_log_2_is_the_last_such_epsilon():
         assert not gap_response_is_optimal(labels, prior, math.nextafter(last, 1))
 
 
-@pytest.mark.parametrize("k", [3, 4, 9, 50])
-def test_for_a_uniform_prior_the_condition_is_printed(k):
-    last = math.log(2 * (k - 1) / (k - 2))
-    assert gap_response_is_optimal(range(k), np.full(k, 1 / k), last - 1e-9)
-    assert not gap_response_is_optimal(range(k), np.full(k, 1 / k), last + 1e-9)
-
-
 def test_the_condition_is_decided_on_both_sides_of_its_threshold_to_the_last_float():
     for seed in range(12):
         labels, prior, _ = drawn(seed)
