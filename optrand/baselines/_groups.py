@@ -162,23 +162,14 @@ class Groups(Record):
 
 
 def _check_ids(given: ArrayLike, name: str) -> NDArray[Any]:
-    masked = np.ma.isMaskedArray(given)
-    array = rectangular(np.ma.getdata(given) if masked else given, "values")
+    array = rectangular(given, name)
     if array.ndim != 1 or array.size == 0:
         raise InvalidInput(f"{name} have shape {array.shape}, expected one id for every row")
-    missing = int(np.ma.getmaskarray(np.ma.asarray(given)).sum()) if masked else sum(map(_is_missing, array.tolist()))
-    if missing:
-        raise InvalidInput(
-            f"{missing} of {array.size} {name} are missing: add them, or leave those rows out of the table"
-        )
     if array.dtype == object and all(type(one) is str for one in array.tolist()):
         array = array.astype(np.str_)
     if array.dtype.kind not in "iuU":
-        raise InvalidInput(f"{name} are of type {array.dtype}, expected integers or strings")
+        raise InvalidInput(
+            f"{name} are of type {array.dtype}, expected integers or strings, none of them missing: leave rows without "
+            "an id out of the table"
+        )
     return array
-
-
-def _is_missing(cell: object) -> bool:
-    """Recognise None, NaN, and the NA of pandas, whose comparison with itself is not a boolean."""
-    same: object = cell == cell
-    return cell is None or not isinstance(same, (bool, np.bool_)) or not same
