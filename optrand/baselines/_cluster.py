@@ -14,9 +14,8 @@ from optrand.base._arithmetic import decimal_value, float_above, log_bracket, pr
 from optrand.base._validation import Floats, check_epsilon, check_integer, expect, freeze, freeze_array, rectangular
 from optrand.baselines._groups import Groups
 from optrand.baselines._randomization import LabelRandomization, check_fraction
-from optrand.closed_forms import RRWithPriorBatch, rr_with_prior
+from optrand.closed_forms import RRWithPriorBatch
 from optrand.errors import InvalidInput
-from optrand.mechanism._mechanism import Mechanism
 from optrand.sampling._discrete_noise import discrete_laplace
 from optrand.sampling._entropy import EntropySource, SystemEntropy
 from optrand.sampling._priors import BudgetSplit, private_prior
@@ -314,12 +313,8 @@ class ClusterPriorRelease:
 
     @property
     def batch(self) -> RRWithPriorBatch:
-        """The randomizers of all rows."""
+        """The randomizers of all rows, each with the dual that proves it optimal."""
         return RRWithPriorBatch(self.priors.of_rows, self.split.labels)
-
-    def mechanism(self, group: int) -> Mechanism:
-        """Return the mechanism of the rows of one group, counted from 0, with the dual that proves it optimal."""
-        return rr_with_prior(self.priors.probabilities[group], self.split.labels)
 
 
 @dataclass(frozen=True)
