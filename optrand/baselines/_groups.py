@@ -92,11 +92,6 @@ class Groups(Record):
         names : (count,) array of ids, optional
             Names of all groups, in the desired order, by default the ids that occur, sorted.
 
-        Raises
-        ------
-        InvalidInput
-            Rows without an id, ids that are not among the names, repeated names, or a name without rows.
-
         Examples
         --------
         >>> Groups.of_ids([2, 2, 5], names=[5, 2]).index.tolist()

@@ -182,7 +182,7 @@ class PeerPrivacy:
     ----------
     epsilon, delta : float
     ones : int
-        Number of the other users with the label 1 in the worst case, or by symmetry the same number with the label 0.
+        Number of the other users with one of the labels, 0 or 1, in the worst case.
     exhaustive : bool
         Whether all such numbers were tried, or only powers of two and a search between them.
     """
@@ -218,11 +218,6 @@ class PeerToPeer:
         :math:`\alpha`, from 0 to 1.
     rate : float
         :math:`\theta`, from 0 to 1.
-
-    Raises
-    ------
-    InvalidInput
-        Probabilities outside [0, 1].
 
     Notes
     -----

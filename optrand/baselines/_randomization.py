@@ -43,11 +43,6 @@ class LabelRandomization(Record):
     resampling : Fraction
         :math:`\lambda`, from 0 to 1.
 
-    Raises
-    ------
-    InvalidInput
-        Probabilities outside [0, 1] or with another sum.
-
     Examples
     --------
     >>> channel = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2))
@@ -87,7 +82,7 @@ class LabelRandomization(Record):
 
     @cached_property
     def inverse(self) -> Floats:
-        """Inverse of :attr:`matrix`. InvalidInput is raised if resampling is 1, or nearly, as entries leave floats."""
+        """Inverse of :attr:`matrix`. InvalidInput is raised if there is none in floats, as resampling is (nearly) 1."""
         kept = 1 - self.resampling
         if kept * sys.float_info.max < 1:
             raise InvalidInput(
@@ -167,10 +162,6 @@ class UniformRR(LabelRandomization):
         The number of labels ``0 ... k-1``, at least 2.
     epsilon : float
         Privacy budget in nats.
-
-    Notes
-    -----
-    Draws are exact: :math:`e^\epsilon` is replaced by a rational ratio at or just below it.
 
     Examples
     --------

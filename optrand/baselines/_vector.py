@@ -36,11 +36,6 @@ class OneHot(Record, ABC):
         The number of classes, at least 2. Labels are ``0 ... k-1``.
     epsilon : float
         Privacy budget in nats, at least 1e-140.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two classes, or an invalid budget.
     """
 
     k: int

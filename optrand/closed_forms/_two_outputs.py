@@ -39,7 +39,7 @@ def two_ends(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     labels : (k,) array
         Two or more distinct numbers in any order. They are sorted, and the prior with them.
     prior : (k,) array
-        Probabilities. Zeros are welcome. The randomizer does not depend on them, its value and dual do.
+        Probabilities, on which the value depends and not the randomizer.
     epsilon : float
         Privacy budget in nats.
 
@@ -47,11 +47,6 @@ def two_ends(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     -------
     Mechanism
         For unbiased regression with outputs in this interval, of value :math:`\tfrac12 \sum_y p_y (y - L) (U - y)`.
-
-    Raises
-    ------
-    InvalidInput
-        A single label, or bad arguments.
 
     Notes
     -----

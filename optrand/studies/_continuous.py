@@ -49,11 +49,6 @@ class ContinuousPrior:
     low, high : float, optional
         The ends of the interval, by default those of the values.
 
-    Raises
-    ------
-    InvalidInput
-        Invalid arguments. Messages count values but never repeat them.
-
     Notes
     -----
     **Public.** Knots are values of the prior and are part of the mechanism. A sample of private labels must not be used
@@ -171,12 +166,7 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
     prior : ContinuousPrior
         Public: the knots are among its values.
     n : int
-        At least 2.
-
-    Returns
-    -------
-    Knots
-        The two ends and ``n - 2`` values of the prior. Fewer if the prior has fewer values of positive weight.
+        At least 2: the two ends and values of the prior, fewer if it has fewer values of positive weight.
 
     Notes
     -----
@@ -327,11 +317,6 @@ def continuous_mechanism(
         Privacy budget in nats.
     knots : int, Knots or (n,) array
         The number of knots to place (:func:`optrand.studies.place_knots`), or the knots.
-
-    Raises
-    ------
-    NotCertified
-        As from :func:`optrand.solve`.
 
     Examples
     --------
