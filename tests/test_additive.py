@@ -12,7 +12,6 @@ import optrand
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
 from optrand.baselines._noise import best_gamma, best_rise, compute_mass, draw_uniforms
 from optrand.model._problem import Interval
-from optrand.model._randomizer import Randomizer
 from optrand.sampling._discrete_noise import discrete_staircase
 from optrand.sampling._entropy import SeededEntropy
 from tests.oracle import largest_ratio
@@ -273,42 +272,6 @@ def test_exactness_is_said_by_the_type():
         assert mechanism.exact is (kind in DISCRETE)
         assert mechanism == kind(Interval(0, 6), 1.0)
         assert mechanism != kind(Interval(0, 6), 1.5)
-
-
-# --- a famous mistake -------------------------------------------------------------------------------------------------
-def staircase_of(selectors, epsilon, edges, labels):
-    """Masses between edges of [GV14], Algorithm 1, whose selector B should take the values 0 and 1.
-
-    ``Z = S ((1 - B) (G + gamma U) + B (G + gamma + (1 - gamma) U))``: for each value of G and B uniform on an interval.
-    """
-    gamma, b = best_gamma(epsilon), math.exp(-epsilon)
-    upper = gamma / (gamma + b * (1 - gamma))
-
-    def distribution(t):
-        total = np.zeros_like(t)
-        for stair in range(400):
-            for selector, weight in zip(selectors, (upper, 1 - upper), strict=True):
-                start = (1 - selector) * stair + selector * (stair + gamma)
-                slope = (1 - selector) * gamma + selector * (1 - gamma)
-                total += weight * (1 - b) * b**stair * np.clip((t - start) / slope, 0, 1)
-        return total
-
-    t = edges - labels[:, np.newaxis]
-    return np.diff((distribution(t) + 1 - distribution(-t)) / 2, axis=1)
-
-
-@pytest.mark.parametrize("epsilon", [1.0])
-def test_a_staircase_whose_selector_takes_the_values_minus_one_and_one_is_caught(epsilon):
-    labels, outputs = np.array([0.0, 0.5, 1.0]), np.linspace(-2, 3, 51)
-    edges = np.concatenate(([-1e3], (outputs[1:] + outputs[:-1]) / 2, [1e3]))
-    right = Randomizer(labels, outputs, staircase_of((0, 1), epsilon, edges, labels), epsilon)
-    np.testing.assert_allclose(
-        right.matrix, Staircase(labels, epsilon).discretise(labels, outputs).matrix, rtol=1e-9, atol=1e-15
-    )
-    assert not optrand.audit(right.matrix, epsilon).findings
-    wrong = optrand.audit(staircase_of((-1, 1), epsilon, edges, labels), epsilon)
-    assert wrong.epsilon > 1.5 * epsilon
-    assert any("-DP: epsilon is" in finding for finding in wrong.findings)
 
 
 def test_noise_for_a_smaller_range_than_that_of_the_labels_is_caught():
