@@ -29,16 +29,7 @@ from optrand.base._validation import (
     freeze_array,
     rectangular,
 )
-from optrand.baselines._noise import (
-    ContinuousStaircase,
-    Drawn,
-    LaplaceNoise,
-    LatticeStaircase,
-    Noise,
-    best_gamma,
-    best_rise,
-    compute_mass,
-)
+from optrand.baselines._noise import Drawn, LaplaceNoise, Noise, StaircaseNoise, best_gamma, best_rise, compute_mass
 from optrand.errors import InvalidInput
 from optrand.model._problem import Interval
 from optrand.model._randomizer import Moments, Randomizer
@@ -347,9 +338,9 @@ class DiscreteLaplace(LatticeAdditive):
     """
 
     @property
-    def noise(self) -> LatticeStaircase:
+    def noise(self) -> StaircaseNoise:
         """Stairs of one step, with the rate epsilon over sensitivity."""
-        return LatticeStaircase(decimal_value(self.epsilon) / self.steps, 1, 1)
+        return StaircaseNoise(decimal_value(self.epsilon) / self.steps, 1, 1, 1)
 
 
 @dataclass(frozen=True, init=False)
@@ -398,9 +389,9 @@ class Staircase(Additive):
         object.__setattr__(self, "gamma", share)
 
     @property
-    def noise(self) -> ContinuousStaircase:
+    def noise(self) -> StaircaseNoise:
         """Stairs as long as the sensitivity."""
-        return ContinuousStaircase(self.epsilon, self.sensitivity, self.gamma)
+        return StaircaseNoise(self.epsilon, self.sensitivity, self.gamma * self.sensitivity, 0)
 
 
 @dataclass(frozen=True, init=False)
@@ -442,9 +433,9 @@ class DiscreteStaircase(LatticeAdditive):
         object.__setattr__(self, "rise", check_integer(rise, "rise", 1, self.steps, why=", the steps of a stair"))
 
     @property
-    def noise(self) -> LatticeStaircase:
+    def noise(self) -> StaircaseNoise:
         """Stairs as long as the sensitivity, in steps."""
-        return LatticeStaircase(self.epsilon, self.steps, self.rise)
+        return StaircaseNoise(self.epsilon, self.steps, self.rise, 1)
 
 
 def _declare(labels: Interval | ArrayLike) -> Interval:
