@@ -227,10 +227,10 @@ def test_the_words_used_do_not_depend_on_the_labels() -> None:
     "labels, message",
     ([0], "shape"),
     ([0, 1, 2], "shape"),
-    ([0.0, 1.0], "type"),
+    ([0.5, 1.0], "at least one value is not among the classes"),
     ([True, False], "type"),
-    ([0, 87], "at least one label is outside"),
-    ([-1, 87], "at least one label is outside"),
+    ([0, 87], "at least one value is not among the classes"),
+    ([-1, 87], "at least one value is not among the classes"),
 )
 def test_a_batch_refuses_labels_that_do_not_fit_and_repeats_none(labels: list[object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message) as error:

@@ -82,35 +82,20 @@ class Groups(Record):
         return int(self.index.size)
 
     @classmethod
-    def of_ids(cls, ids: ArrayLike, *, names: ArrayLike | None = None) -> Groups:
-        """Group rows by an id for every row.
-
-        Parameters
-        ----------
-        ids : (n,) array of integers or strings
-            Public.
-        names : (count,) array of ids, optional
-            Names of all groups, in the desired order, by default the ids that occur, sorted.
-
-        Examples
-        --------
-        >>> Groups.of_ids([2, 2, 5], names=[5, 2]).index.tolist()
-        [1, 1, 0]
-        """
-        array = _check_ids(ids, "group ids")
-        found, index = np.unique(array, return_inverse=True)
-        if names is None:
-            return cls(index, found)
-        wanted = _check_ids(names, "names of groups")
-        place = {name: position for position, name in enumerate(wanted.tolist())}
-        if len(place) < wanted.size:
-            raise InvalidInput(f"{wanted.size - len(place)} name(s) of groups repeat, expected distinct ones")
-        unknown = [name for name in found.tolist() if name not in place]
-        if unknown:
+    def of_ids(cls, ids: ArrayLike) -> Groups:
+        """Group rows by a public integer or string for each, shape (n,). Names of groups are the ids, sorted."""
+        array = rectangular(ids, "group ids")
+        if array.ndim != 1 or array.size == 0:
+            raise InvalidInput(f"group ids have shape {array.shape}, expected one id for every row")
+        if array.dtype == object and all(type(one) is str for one in array.tolist()):
+            array = array.astype(np.str_)
+        if array.dtype.kind not in "iuU":
             raise InvalidInput(
-                f"{len(unknown)} group id(s) are not among the {wanted.size} names, the first is {unknown[0]!r}: add it"
+                f"group ids are of type {array.dtype}, expected integers or strings, none of them missing: leave rows "
+                "without an id out of the table"
             )
-        return cls(np.array([place[name] for name in found.tolist()], dtype=np.intp)[index], wanted)
+        names, index = np.unique(array, return_inverse=True)
+        return cls(index, names)
 
     @classmethod
     def by_k_means(cls, features: ArrayLike, count: int, *, seed: int) -> Groups:
@@ -154,17 +139,3 @@ class Groups(Record):
     def histograms(self, labels: NDArray[np.intp], k: int) -> NDArray[np.int64]:
         """Count each of `k` labels in each group, shape ``(count, k)``. Private."""
         return np.bincount(self.index * k + labels, minlength=len(self) * k).reshape(len(self), k).astype(np.int64)
-
-
-def _check_ids(given: ArrayLike, name: str) -> NDArray[Any]:
-    array = rectangular(given, name)
-    if array.ndim != 1 or array.size == 0:
-        raise InvalidInput(f"{name} have shape {array.shape}, expected one id for every row")
-    if array.dtype == object and all(type(one) is str for one in array.tolist()):
-        array = array.astype(np.str_)
-    if array.dtype.kind not in "iuU":
-        raise InvalidInput(
-            f"{name} are of type {array.dtype}, expected integers or strings, none of them missing: leave rows without "
-            "an id out of the table"
-        )
-    return array

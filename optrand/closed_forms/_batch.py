@@ -15,6 +15,7 @@ from optrand.base._validation import (
     PRIOR_SUM_TOLERANCE,
     SMALLEST_NORMAL,
     Floats,
+    check_classes,
     check_epsilon,
     freeze_array,
     rectangular,
@@ -139,14 +140,9 @@ class RRWithPriorBatch:
 
     def _check_labels(self, labels: ArrayLike) -> Counts:
         array = rectangular(labels, "labels")
-        if array.dtype.kind not in "iu" or array.shape != (len(self),):
-            raise InvalidInput(
-                f"labels have type {array.dtype.type.__name__} and shape {array.shape}, expected integers of shape "
-                f"({len(self)},): one label for each prior"
-            )
-        if ((array < 0) | (array >= self.k)).any():
-            raise InvalidInput(f"at least one label is outside 0 ... {self.k - 1}: number the classes from 0")
-        return array.astype(np.int64)
+        if array.shape != (len(self),):
+            raise InvalidInput(f"labels have shape {array.shape}, expected ({len(self)},): one label for each prior")
+        return check_classes(array, self.k).astype(np.int64)
 
 
 def rr_with_prior_batch(priors: ArrayLike, epsilon: float) -> RRWithPriorBatch:
