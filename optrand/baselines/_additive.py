@@ -74,15 +74,26 @@ class Additive(ABC):
     def __init__(self, labels: Interval | ArrayLike, epsilon: float, *, clip: Interval | None = None) -> None:
         if clip is not None:
             expect(clip, Interval, "clip", "an Interval or None")
-        declared, budget = _declare(labels), check_epsilon(epsilon)
-        hidden = _range_of(declared)
+        if not isinstance(labels, Interval):
+            values = check_labels(labels)
+            if values.size < 2:
+                raise InvalidInput("there is one label and so a sensitivity of 0: expected two, or their Interval")
+            labels = Interval(float(values.min()), float(values.max()))
+        # The range of the labels as decimals, and a billionth for their rounding to floats.
+        hidden = float(decimal_value(labels.high) - decimal_value(labels.low))
+        if Fraction(labels.high) - Fraction(labels.low) > Fraction(hidden) * (1 + Fraction(1, 10**9)):
+            raise InvalidInput(
+                f"the range of the labels, {hidden:g}, is less than the distance between the floats nearest to its "
+                f"ends, {labels.high - labels.low:g}: subtract the lowest label from all labels first"
+            )
+        budget = check_epsilon(epsilon)
         # Beyond these bounds the variance leaves the range of floats.
         if budget < 1e-100 or hidden / budget > 1e100:
             raise InvalidInput(
                 f"epsilon is {budget:g} at a sensitivity of {hidden:g}, and the variance of the noise exceeds floats: "
                 "raise epsilon, or rescale the labels"
             )
-        vars(self).update(labels=declared, epsilon=budget, clip=clip, sensitivity=hidden)
+        vars(self).update(labels=labels, epsilon=budget, clip=clip, sensitivity=hidden)
 
     @property
     @abstractmethod
@@ -436,24 +447,3 @@ class DiscreteStaircase(LatticeAdditive):
     def noise(self) -> StaircaseNoise:
         """Stairs as long as the sensitivity, in steps."""
         return StaircaseNoise(self.epsilon, self.steps, self.rise, 1)
-
-
-def _declare(labels: Interval | ArrayLike) -> Interval:
-    if isinstance(labels, Interval):
-        return labels
-    values = check_labels(labels)
-    if values.size < 2:
-        raise InvalidInput("there is one label and so a sensitivity of 0: expected two labels, or their Interval")
-    return Interval(float(values.min()), float(values.max()))
-
-
-def _range_of(labels: Interval) -> float:
-    """Return the range of the labels as decimals."""
-    spread = float(decimal_value(labels.high) - decimal_value(labels.low))
-    # Allow a billionth for the rounding of decimals to floats.
-    if Fraction(labels.high) - Fraction(labels.low) > Fraction(spread) * (1 + Fraction(1, 10**9)):
-        raise InvalidInput(
-            f"the range of the labels, {spread:g}, is less than the distance between the floats nearest to its ends, "
-            f"{labels.high - labels.low:g}: subtract the lowest label from all labels first"
-        )
-    return spread

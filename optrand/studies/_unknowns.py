@@ -104,7 +104,8 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     # Proofs in floats do not distinguish epsilons that are closer.
     if width < 1e-12:
         raise InvalidInput(f"tolerance is {width}, expected at least 1e-12 nats")
-    target = _target(problem, goal)
+    # As a value of the minimisation, in which an output that is the label counts -1.
+    target = Fraction(goal) - (1 if problem.sign < 0 else 0)
     low, high = _try(problem, target, SMALLEST), _try(problem, target, LARGEST)
     if low.reached:
         raise InvalidInput(
@@ -129,33 +130,6 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     return EpsilonBracket(goal, low.epsilon, high.mechanism, low.mechanism)
 
 
-def _target(problem: Problem, loss: float) -> Fraction:
-    """Return the loss as a value of the minimisation, in which an output that is the label counts -1."""
-    return Fraction(loss) - (1 if problem.sign < 0 else 0)
-
-
-def _at(problem: Problem, epsilon: float) -> Problem | None:
-    """Return the problem at another epsilon, or None if no randomizer meets its constraints there."""
-    try:
-        return replace(problem, epsilon=epsilon)
-    except Infeasible:
-        return None
-
-
-def _reaches(mechanism: Mechanism, target: Fraction) -> bool:
-    proof = mechanism.certificate
-    # The proven cost of the mechanism, in the minimisation. Floats are rationals, so the comparison is exact.
-    cost = -proof.lower if proof.maximised else proof.upper
-    return math.isfinite(cost) and Fraction(cost) <= target
-
-
-def _excludes(mechanism: Mechanism, target: Fraction) -> bool:
-    if mechanism.dual is None:
-        return False
-    bound = lower_bound(mechanism.problem, mechanism.dual)
-    return math.isfinite(bound) and Fraction(bound) > target
-
-
 class _Trial(NamedTuple):
     """Whether the loss is reached at an epsilon, None if unproven, and its proof, a mechanism unless infeasible."""
 
@@ -165,15 +139,18 @@ class _Trial(NamedTuple):
 
 
 def _try(problem: Problem, target: Fraction, epsilon: float) -> _Trial:
-    question = _at(problem, epsilon)
-    if question is None:
-        return _Trial(epsilon, False)
     try:
-        mechanism = solve(question)
-        excluded = _excludes(mechanism, target)
-        return _Trial(epsilon, False if excluded else _reaches(mechanism, target) or None, mechanism)
+        mechanism = solve(replace(problem, epsilon=epsilon))
+    except Infeasible:
+        return _Trial(epsilon, False)
     except NotCertified:
         return _Trial(epsilon)
+    # Floats are rationals, so that these comparisons are exact.
+    if mechanism.dual is not None and lower_bound(mechanism.problem, mechanism.dual) > target:
+        return _Trial(epsilon, False, mechanism)
+    proof = mechanism.certificate
+    cost = -proof.lower if proof.maximised else proof.upper
+    return _Trial(epsilon, True if cost <= target else None, mechanism)
 
 
 @suggest_parameters
