@@ -96,7 +96,8 @@ def test_bad_input_is_refused_before_anything_is_solved(given, words):
 
 @pytest.mark.parametrize("executor", [None, ThreadPoolExecutor, ProcessPoolExecutor])
 def test_a_time_limit_leaves_what_is_proven_so_far(executor):
-    given, slow = problems(40), Counting(pause=0.2)
+    given = problems(40)
+    slow = Counting(pause=0.2)
     with nullcontext() if executor is None else executor(2) as pool:
         if pool is not None:
             # Processes that were not forked take long to start and to import the package.

@@ -107,8 +107,7 @@ class StaircaseNoise:
         """Draw a sign, a stair, a level, and a position on it ([GV14], Algorithm 1), over the integers exactly."""
         if self.grain:
             budget = self.epsilon if isinstance(self.epsilon, Fraction) else decimal_value(self.epsilon)
-            size, rise = int(self.length), int(self.upper)
-            return discrete_staircase(budget, count, sensitivity=size, rise=rise, source=source)
+            return discrete_staircase(budget, count, sensitivity=int(self.length), rise=int(self.upper), source=source)
         signs = _draw_signs(source, count)
         # A geometric number, as the whole part of an exponential one.
         stair = np.floor(-np.log(draw_uniforms(source, count)) / self.rate)
