@@ -85,14 +85,6 @@ class UnbiasedVectors(Record):
     dual : VectorDual or None
         Multipliers of the bound. They are not needed for a uniform prior, or if randomized response is optimal.
 
-    Raises
-    ------
-    InvalidInput
-        Masses that are not positive integers, rows with different totals, or a ratio that is not between 1 and
-        ``exp(epsilon)``.
-    Infeasible
-        Subsets that cannot distinguish all classes.
-
     Examples
     --------
     >>> import optrand
