@@ -17,6 +17,7 @@ Given :math:`(T, J)` all orders are equally likely. So the pair is a sufficient 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -99,25 +100,14 @@ class PeerPair:
     def epsilon(self, delta: float, most: float, least: float = 0.0) -> float:
         """Find the least epsilon, to 1e-9 and rounded up, at which the upper end is at most `delta`.
 
-        It is at most `most`, an epsilon that needs no delta, and infinite if none is large enough. `least` is returned
-        in place of a smaller one, without a search. `delta` is at least :data:`LEAST_DELTA`.
+        It is at most `most`, an epsilon that needs no delta. `least` is returned in place of a smaller one, without a
+        search. `delta` is at least :data:`LEAST_DELTA`.
         """
         if self.delta(least)[1] <= delta:
             return least
-        # Double until delta is reached, and then bisect.
-        low, high = least, max(1.0, 2 * least)
-        while high < most and self.delta(high)[1] > delta:
-            if high > MAX_EPSILON / 2:
-                return math.inf
-            low, high = high, 2 * high
-        high = min(high, most)
-        while high - low > 1e-9 * max(1.0, high):
-            middle = (low + high) / 2
-            if self.delta(middle)[1] > delta:
-                low = middle
-            else:
-                high = middle
-        return high
+        steps = range(math.floor(least * 1e9), math.ceil(min(most, MAX_EPSILON) * 1e9))
+        found = bisect_left(steps, True, key=lambda step: self.delta(step / 1e9)[1] <= delta)
+        return steps[found] / 1e9 if found < len(steps) else most
 
 
 def _half_width(variance: float) -> int:
