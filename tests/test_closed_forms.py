@@ -2,8 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -20,7 +19,6 @@ from optrand.certificates._certificate import certify
 from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
 from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
-from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._randomizer import Randomizer, Solution
 from optrand.sampling._entropy import draw_integers
@@ -141,23 +139,6 @@ def test_the_gap_of_rr_top_k_is_its_true_distance_from_the_best(weights: list[in
         assert proof.findings == ()
         assert proof.gap == pytest.approx((best.value - solution.value) / solution.value, abs=1e-12)
     assert rr_top_k(prior, best.n, epsilon).value == pytest.approx(best.value, rel=1e-15)
-
-
-FAMILIES: dict[str, Callable[[float], Mechanism]] = {
-    "rr": lambda epsilon: rr(range(5), epsilon),
-    "rr_top_k": lambda epsilon: rr_top_k([0.1, 0.2, 0.3, 0.4], 3, epsilon),
-    "rr_with_prior": lambda epsilon: rr_with_prior([0.33, 0.335, 0.335], epsilon),
-    "debiased_rr": lambda epsilon: debiased_rr([-1, 0, 5, 7], epsilon),
-}
-
-
-@pytest.mark.parametrize("epsilon", [0.05, 0.7, 3.0, 20.0])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_privacy_from_both_sides(family: str, epsilon: float) -> None:
-    solution = FAMILIES[family](epsilon)
-    assert solution.n > 1
-    assert certify(solution).findings == ()
-    assert_error("would not be private", Mechanism, replace(solution.problem, epsilon=epsilon - 1e-9), solution.table)
 
 
 # Batches.
