@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from optrand.base._arithmetic import log_above
-from optrand.baselines._cluster import ClusterPriorRR, ClusterPriors, ClusterRR, cluster_distribution
+from optrand.baselines._cluster import ClusterPriorRR, ClusterPriors, ClusterRR
 from optrand.baselines._groups import Groups
 from optrand.baselines._randomization import LabelRandomization, UniformRR
 from optrand.closed_forms import rr, rr_with_prior, rr_with_prior_batch
@@ -23,62 +23,21 @@ from optrand.errors import InvalidInput, MissingExtra
 from optrand.model._randomizer import LabelRandomizer
 from optrand.sampling._entropy import SeededEntropy, SystemEntropy
 from optrand.sampling._priors import BudgetSplit, private_prior, split_at
+from optrand.theory.e22.curator import find_ratio
+from optrand.theory.e22.losses import histograms, noisy_law
 
 TOLERANCE = 1e-12
 """Error of sums and logarithms in floats."""
 
 
-def noisy_count(count, mechanism, size):
-    """The law of a count after noise and clipping: values up to tau and values from 1 lumped together."""
-    shrink = math.exp(-1 / mechanism.noise_scale)
-
-    def below(x):
-        """``Pr[noise <= x]``, a geometric sum."""
-        return shrink**-x / (1 + shrink) if x < 0 else 1 - shrink ** (x + 1) / (1 + shrink)
-
-    low = math.floor(mechanism.threshold * size)
-    law = {low: below(low - count), size: below(count - size)}
-    for value in range(low + 1, size):
-        law[value] = (1 - shrink) / (1 + shrink) * shrink ** abs(value - count)
-    return law
+def noise_of(mechanism):
+    """Ratio of the probabilities of noises that differ by 1."""
+    return Fraction(math.exp(1 / mechanism.noise_scale))
 
 
-def distribution_law(histogram, mechanism):
-    """The law of the noisy distribution of one cluster."""
-    size = sum(histogram)
-    laws = [noisy_count(count, mechanism, size) for count in histogram]
-    law: Counter[tuple[Fraction, ...]] = Counter()
-    for counts in itertools.product(*laws):
-        shares = [Fraction(count, size) for count in counts]
-        mass = math.prod(each[count] for each, count in zip(laws, counts, strict=True))
-        law[cluster_distribution(shares, mechanism.threshold)] += mass
-    return law
-
-
-def neighbours(k, size):
-    """Every pair of histograms in which one row has the label 0 or 1: the mechanism treats all labels alike."""
-    for rest in itertools.product(range(size), repeat=k):
-        if sum(rest) == size - 1:
-            yield (rest[0] + 1, *rest[1:]), (rest[0], rest[1] + 1, *rest[2:])
-
-
-def realised(mechanism, pairs):
-    """The exact epsilon of one cluster: of the distributions alone, and of these with all noisy labels.
-
-    Given the distributions the rows are independent, and those that agree cancel.
-    """
-    alone = whole = 0.0
-    for pair in pairs:
-        laws = [distribution_law(histogram, mechanism) for histogram in pair]
-        assert laws[0].keys() == laws[1].keys()
-        assert all(sum(law.values()) == pytest.approx(1, abs=TOLERANCE) for law in laws)
-        for distribution, mass in laws[0].items():
-            ratio = mass / laws[1][distribution]
-            matrix = LabelRandomization(distribution, mechanism.resampling).matrix
-            ratios = ratio * matrix[:, 0] / matrix[:, 1]
-            alone = max(alone, abs(math.log(ratio)))
-            whole = max(whole, math.log(ratios.max()), -math.log(ratios.min()))
-    return alone, whole
+def true_epsilon(mechanism, others):
+    """Epsilon of the whole release of one cluster, whose rows except one have these counts, by enumeration."""
+    return math.log(find_ratio(others, mechanism.threshold, noise_of(mechanism), mechanism.resampling))
 
 
 @pytest.mark.parametrize(("k", "size"), [(2, 2), (2, 7), (3, 4)])
@@ -88,26 +47,18 @@ def realised(mechanism, pairs):
 )
 def test_the_whole_release_keeps_the_true_epsilon(k, size, threshold, noise_scale, resampling):
     mechanism = ClusterRR(k, threshold=threshold, noise_scale=noise_scale, resampling=resampling)
-    alone, whole = realised(mechanism, neighbours(k, size))
-    assert alone <= 2 / noise_scale + TOLERANCE
-    assert whole <= mechanism.epsilon + TOLERANCE
+    for others in histograms(k, size - 1):
+        assert true_epsilon(mechanism, others) <= mechanism.epsilon + TOLERANCE
 
 
-@pytest.mark.parametrize(("k", "size"), [(2, 7), (3, 5)])
-def test_the_true_epsilon_of_the_distributions_is_attained_and_the_printed_one_broken(k, size):
-    mechanism = ClusterRR(k, threshold=0.05, noise_scale=2.0, resampling=0.9)
-    alone, whole = realised(mechanism, neighbours(k, size))
+def test_the_sum_of_both_budgets_is_nearly_attained_and_the_printed_one_broken():
     # Both counts of a replaced label matter: the distributions alone take 2 / sigma, but the paper counts 1 / sigma.
-    assert alone == pytest.approx(1.0, abs=TOLERANCE)
-    assert alone > 1 / mechanism.noise_scale + 0.4
-    assert whole <= mechanism.epsilon + TOLERANCE
-
-
-def test_the_sum_of_both_budgets_is_nearly_attained():
+    one, other = (noisy_law(counts, Fraction(1, 20), Fraction(3)) for counts in ((7, 0), (6, 1)))
+    assert max(mass / other[distribution] for distribution, mass in one.items()) == 3**2
     # Three labels. The row's own count is below the threshold, so that a share just above tau speaks for it and is
     # still small. The other count falls below the threshold. The third makes the sum right.
     mechanism = ClusterRR(3, threshold=Fraction(1, 8), noise_scale=4.0, resampling=0.5)
-    _, whole = realised(mechanism, [((1, 10, 1), (0, 11, 1))])
+    whole = true_epsilon(mechanism, (0, 10, 1))
     assert mechanism.printed_epsilon + 0.14 < whole
     assert mechanism.epsilon - 0.11 < whole <= mechanism.epsilon + TOLERANCE
 
@@ -118,10 +69,12 @@ def test_releases_follow_the_law_that_was_enumerated():
     groups = Groups.of_ids(np.repeat(np.arange(copies), 3))
     release = mechanism.release(labels * copies, groups, source=SeededEntropy(11))
     law: Counter[tuple[tuple[Fraction, ...], tuple[int, ...]]] = Counter()
-    for distribution, mass in distribution_law([2, 1], mechanism).items():
+    for distribution, mass in noisy_law((2, 1), mechanism.threshold, noise_of(mechanism)).items():
         matrix = LabelRandomization(distribution, mechanism.resampling).matrix
         for noisy in itertools.product(range(2), repeat=3):
-            law[distribution, noisy] += mass * math.prod(matrix[v, y] for v, y in zip(noisy, labels, strict=True))
+            law[distribution, noisy] += float(mass) * math.prod(
+                matrix[v, y] for v, y in zip(noisy, labels, strict=True)
+            )
     drawn = Counter(zip(release.distributions, map(tuple, release.labels.reshape(-1, 3).tolist()), strict=True))
     assert drawn.keys() <= law.keys()
     expected = np.array(list(law.values())) * copies
