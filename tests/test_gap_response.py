@@ -238,6 +238,7 @@ def test_labels_in_any_order_far_from_zero_or_a_single_one():
     one = gap_response([3], [1], 0.5)
     assert one.outputs.tolist() == [3.0]
     assert certify(one).require(gap=0).upper == 0
+    assert gap_response([3], [1 - 1e-10], 0.5).prior.tolist() == [1 - 1e-10]
     mixed, sorted_ = gap_response([4, 0, 1], [0.2, 0.5, 0.3], 0.4), gap_response([0, 1, 4], [0.5, 0.3, 0.2], 0.4)
     assert mixed == sorted_
     far = gap_response([1e15, 1e15 + 1, 1e15 + 4], [0.5, 0.3, 0.2], 0.4)

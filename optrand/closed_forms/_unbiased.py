@@ -177,7 +177,7 @@ def design_gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> 
     """Compute the gap response and its dual in floats, as in :func:`gap_response`."""
     problem = unbiased_regression(labels, prior, epsilon)
     if problem.k == 1:
-        return design_debiased_rr(problem.labels, epsilon)
+        return design_debiased_rr(problem.labels, epsilon, prior=problem.prior)
     with np.errstate(over="ignore", invalid="ignore"):
         return _Gaps(problem).solution(problem)
 
