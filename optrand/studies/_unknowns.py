@@ -120,7 +120,7 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
         far = high.epsilon > 2 * low.epsilon
         middle = math.sqrt(low.epsilon * high.epsilon) if far else (low.epsilon + high.epsilon) / 2
         trial = _try(problem, target, middle)
-        # Beyond an epsilon at which nothing can be proven there is less hope than below it.
+        # Below an epsilon at which nothing can be proven the search goes on.
         low, high = (trial, high) if trial.reached is False else (low, trial)
     if low.reached is None or high.mechanism is None or not high.reached:
         raise NotCertified(
