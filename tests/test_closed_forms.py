@@ -2,9 +2,7 @@
 
 import itertools
 import math
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -21,7 +19,6 @@ from optrand.certificates._certificate import certify
 from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
 from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
-from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._randomizer import Randomizer, Solution
 from optrand.sampling._entropy import draw_integers
@@ -125,6 +122,8 @@ def test_rr_is_as_printed_and_sorts_its_labels() -> None:
 
 def test_rr_top_k_is_as_printed() -> None:
     # [G21], Algorithm 1, with e^epsilon = 4 and k = 2: kept labels 3 and 1, the other rows uniform over them.
+    for k in (0, 5, 2.0):
+        assert_error("k is", rr_top_k, [0.1, 0.3, 0.2, 0.4], k, math.log(4))
     solution = rr_top_k([0.1, 0.3, 0.2, 0.4], 2, math.log(4))
     assert solution.outputs.tolist() == [1, 3]
     np.testing.assert_allclose(solution.matrix, [[0.5, 0.5], [0.8, 0.2], [0.5, 0.5], [0.2, 0.8]], rtol=1e-15)
@@ -140,53 +139,6 @@ def test_the_gap_of_rr_top_k_is_its_true_distance_from_the_best(weights: list[in
         assert proof.findings == ()
         assert proof.gap == pytest.approx((best.value - solution.value) / solution.value, abs=1e-12)
     assert rr_top_k(prior, best.n, epsilon).value == pytest.approx(best.value, rel=1e-15)
-
-
-FAMILIES: dict[str, Callable[[float], Mechanism]] = {
-    "rr": lambda epsilon: rr(range(5), epsilon),
-    "rr_top_k": lambda epsilon: rr_top_k([0.1, 0.2, 0.3, 0.4], 3, epsilon),
-    "rr_with_prior": lambda epsilon: rr_with_prior([0.33, 0.335, 0.335], epsilon),
-    "debiased_rr": lambda epsilon: debiased_rr([-1, 0, 5, 7], epsilon),
-}
-
-
-@pytest.mark.parametrize("epsilon", [0.05, 0.7, 3.0, 20.0])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_privacy_from_both_sides(family: str, epsilon: float) -> None:
-    solution = FAMILIES[family](epsilon)
-    assert solution.n > 1
-    assert certify(solution).findings == ()
-    assert_error("would not be private", Mechanism, replace(solution.problem, epsilon=epsilon - 1e-9), solution.table)
-
-
-# A mistake that published implementations make, and its certificate.
-
-
-def test_counting_k_from_zero_in_the_score_is_caught() -> None:
-    # With 1 + (k - 1) / E for k = 0, 1, 2 the scores of [0.6, 0.25, 0.15] at epsilon 1 are 0.949, 0.85 and 0.731: one
-    # label is kept. Counted from one they are 0.6, 0.621 and 0.576: two ought to be.
-    prior, epsilon = np.array([0.6, 0.25, 0.15]), 1.0
-    scores = np.cumsum(prior) / (1 + (np.arange(3) - 1) * math.exp(-epsilon))
-    wrong = int(scores.argmax()) + 1
-    proof = certify(rr_top_k(prior, wrong, epsilon))
-    assert proof.findings == ()
-    assert proof.gap > 0.03
-    assert certify(rr_with_prior(prior, epsilon)).gap <= CLOSED
-
-
-@by_case(
-    "call",
-    lambda: rr([1, 1], 1.0),
-    lambda: rr([0, 1], 701),
-    lambda: rr_top_k([0.5, 0.6], 1, 1.0),
-    *(lambda k=k: rr_top_k([0.5, 0.3, 0.2], k, 1.0) for k in (0, 4, 2.0)),
-    lambda: rr_with_prior([0.5, 0.6], 1.0),
-    lambda: rr_with_prior([0.5, 0.5], 0.0),
-    lambda: debiased_rr([0, 0], 1.0),
-    lambda: debiased_rr([0, 1], -1.0),
-)
-def test_arguments_without_meaning_are_refused(call: Callable[[], Mechanism]) -> None:
-    assert_error(None, call)
 
 
 # Batches.
@@ -252,20 +204,14 @@ def test_the_words_used_do_not_depend_on_the_labels() -> None:
     assert len(used) == 1
 
 
-def test_the_operating_system_is_the_source_unless_another_is_given() -> None:
-    batch = rr_with_prior_batch([[0.5, 0.5]] * 64, 0.1)
-    assert {0, 1} == set(batch.sample([0] * 64).tolist())
-    assert not np.array_equal(batch.sample([0] * 64), batch.sample([0] * 64))
-
-
 @by_case(
     "labels, message",
     ([0], "shape"),
     ([0, 1, 2], "shape"),
-    ([0.0, 1.0], "type"),
+    ([0.5, 1.0], "at least one value is not among the classes"),
     ([True, False], "type"),
-    ([0, 87], "at least one label is outside"),
-    ([-1, 87], "at least one label is outside"),
+    ([0, 87], "at least one value is not among the classes"),
+    ([-1, 87], "at least one value is not among the classes"),
 )
 def test_a_batch_refuses_labels_that_do_not_fit_and_repeats_none(labels: list[object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message) as error:
@@ -280,16 +226,6 @@ def test_a_batch_refuses_labels_that_do_not_fit_and_repeats_none(labels: list[ob
 )
 def test_a_batch_refuses_priors_that_are_no_matrix_of_probabilities(priors: object) -> None:
     assert_error("priors", rr_with_prior_batch, priors, 1.0)
-
-
-def test_a_batch_cannot_be_changed() -> None:
-    priors = np.full((2, 2), 0.5)
-    batch = rr_with_prior_batch(priors, 1.0)
-    priors[0] = [1, 0]
-    assert batch.objective.tolist() == pytest.approx([math.e / (math.e + 1)] * 2)
-    for array in (batch.priors, batch.kept):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0, 0] = 0
 
 
 # Debiased randomized response.
@@ -376,28 +312,3 @@ def test_a_dual_that_floats_cannot_hold_is_left_out() -> None:
     solution = debiased_rr([0, 1e150], 1e-9)
     assert solution.dual is None
     assert solution.outputs[-1] > 1e150
-
-
-def test_a_temperature_keeps_all_labels_or_only_the_top_ones_where_its_formula_says_so():
-    """[G21], Appendix E: the prior of logits ``f`` at a temperature ``t``, here with ``heat = exp(1 / t)``.
-
-    All labels are kept if and only if ``exp((f - min f) / t) - 1`` sums to less than ``E - 1``, and only the `m` top
-    ones if and only if ``m (exp(g / t) - 1)`` is at least that, with `g` the distance of the next logit.
-    """
-    rng = np.random.default_rng(30)
-    found = Counter[str]()
-    for _ in range(200):
-        logits = rng.integers(-3, 4, int(rng.integers(2, 8)))
-        heat, ratio = (float(rng.choice(some)) for some in ((1.25, 1.5, 3.0), (1.009, 7 / 3, 11.5, 3001.0)))
-        weights = heat ** (logits - logits.max()).astype(float)
-        kept = rr_with_prior_batch([weights / weights.sum()], math.log(ratio)).k_star[0]
-        gains = heat ** np.subtract(logits, logits.min()).astype(float) - 1
-        assert (kept == logits.size) == (gains.sum() < ratio - 1)
-        tops, others = (logits == logits.max()).sum(), logits[logits < logits.max()]
-        if others.size:
-            gap = heat ** float(logits.max() - others.max()) - 1
-            assert (kept == tops) == (tops * gap >= ratio - 1)
-            found["one top label would do"] += (kept == tops) != (gap >= ratio - 1)
-        found["all"] += kept == logits.size
-        found["top"] += kept == tops
-    assert min(found.values()) > 0

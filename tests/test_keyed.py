@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from words import GivenWords, SpelledIds, numbered
 
 import optrand
-from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
 from optrand.errors import InvalidInput
 from optrand.model._table import Table
 from optrand.sampling import KeyedEntropy, RecordStreams, Sampler
@@ -32,10 +31,6 @@ WEIGHTS = [[9 if i == y else 2 for i in range(5)] for y in range(5)]
 SAMPLERS = [
     Sampler(Table.of_rows(range(5), range(5), WEIGHTS)),
     optrand.solve(optrand.unbiased_regression(LABELS, np.full(5, 0.2), 1.0)),
-    DiscreteLaplace(LABELS, 1.0),
-    DiscreteStaircase(LABELS, 2.0, clip=optrand.Interval(0, 4)),
-    Laplace(LABELS, 1.0),
-    Staircase(LABELS, 2.0, clip=optrand.Interval(0, 4)),
 ]
 each_sampler = pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: type(sampler).__name__)
 

@@ -178,7 +178,7 @@ def test_cluster_randomizers() -> None:
     learned = ClusterPriorRR(3, optrand.sampling._priors.split_at(2.0, 0.5))
     release = labels.release(slice(None), learned, groups=groups)
     for row in range(6):
-        mechanism = release.randomizer.mechanism(int(groups.index[row]))
+        mechanism = release.randomizer.batch[row]
         single = released(release.values[[row]].astype(float), mechanism).likelihood
         np.testing.assert_allclose(release.likelihood[[row]], single, rtol=1e-12)
 

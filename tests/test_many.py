@@ -29,13 +29,15 @@ def problems(count=12, seed=0):
 
 @dataclass(frozen=True)
 class Counting:
-    """A solver that records its problems, and fails at one epsilon."""
+    """A solver that records its problems, takes its time, and fails at one epsilon."""
 
     asked: list = field(default_factory=list, compare=False)
     fails: float = -1.0
+    pause: float = 0.0
 
     def __call__(self, problem):
         self.asked.append(problem)
+        time.sleep(self.pause)
         if problem.epsilon == self.fails:
             raise SolverFailed("no answer")
         return optrand.solvers.ReducedDual()(problem)
@@ -92,23 +94,15 @@ def test_bad_input_is_refused_before_anything_is_solved(given, words):
     assert not solver.asked
 
 
-@dataclass(frozen=True)
-class Sleeping:
-    """A solver that takes its time."""
-
-    def __call__(self, problem):
-        time.sleep(0.2)
-        return optrand.solvers.ReducedDual()(problem)
-
-
 @pytest.mark.parametrize("executor", [None, ThreadPoolExecutor, ProcessPoolExecutor])
 def test_a_time_limit_leaves_what_is_proven_so_far(executor):
     given = problems(40)
+    slow = Counting(pause=0.2)
     with nullcontext() if executor is None else executor(2) as pool:
         if pool is not None:
             # Processes that were not forked take long to start and to import the package.
-            list(pool.map(Sleeping(), given[:2]))
-        found = optrand.solve_many(given, Sleeping(), executor=pool, on_error="return", time_limit=3.0)
+            list(pool.map(slow, given[:2]))
+        found = optrand.solve_many(given, slow, executor=pool, on_error="return", time_limit=3.0)
     solved = [isinstance(one, optrand.Mechanism) for one in found]
     assert 0 < sum(solved) < len(given)
     assert all(optrand.certify(one).gap < 1e-9 for one, right in zip(found, solved, strict=True) if right)

@@ -47,38 +47,31 @@ def response_on_bins(paths: Paths, number: int) -> list[list[Fraction]]:
 @pytest.mark.parametrize("kind", ["forward", "nested"])
 @pytest.mark.parametrize("k", [1, 2, 6, 15])
 def test_the_mixture_is_the_mechanism_exactly(kind: str, k: int) -> None:
-    rng = np.random.default_rng(k)
-    mechanism = whole(flow_mechanism(rng, k, kind))
+    mechanism = whole(flow_mechanism(np.random.default_rng(k), k, kind))
     paths = decompose_paths(mechanism)
     assert sum(paths.weights) == 1
-    mixture = np.full((k, mechanism.outputs.size), Fraction(0))
-    for number, weight in enumerate(paths.weights):
-        table = response_on_bins(paths, number)
-        assert all(sum(row) == 1 for row in table)
-        mixture += weight * np.array(table)
+    mixture = sum(weight * np.array(response_on_bins(paths, number)) for number, weight in enumerate(paths.weights))
     assert (mixture == mechanism.weights * Fraction(1, mechanism.total)).all()
 
 
 @pytest.mark.parametrize("kind", ["forward", "nested"])
 @pytest.mark.parametrize("k", [3, 30, 300])
 def test_paths_partition_the_labels_and_sum_to_the_flow(kind: str, k: int) -> None:
-    rng = np.random.default_rng(10 * k)
-    for _ in range(5):
-        mechanism = whole(flow_mechanism(rng, k, kind))
-        flow, paths = mechanism.arcs, decompose_paths(mechanism)
-        assert flow is not None
-        assert len(paths) <= flow.masses.size - np.unique(flow.first).size + 1
-        carried = [0] * flow.masses.size
-        for path, mass, bins in zip(paths, paths.masses, paths.bins.tolist(), strict=True):
-            assert path.mass == mass > 0
-            assert path.bins == bins
-            assert (path.first[0], path.last[-1]) == (0, k - 1)
-            assert np.array_equal(path.first[1:], path.last[:-1] + 1)
-            assert np.array_equal(path.outputs, mechanism.outputs[flow.at[path.arcs]])
-            assert path.keeps == mechanism.ratio / (bins + mechanism.ratio - 1)
-            for arc in path.arcs.tolist():
-                carried[arc] += mass
-        assert carried == flow.masses.tolist()
+    mechanism = whole(flow_mechanism(np.random.default_rng(10 * k), k, kind))
+    flow, paths = mechanism.arcs, decompose_paths(mechanism)
+    assert flow is not None
+    assert len(paths) <= flow.masses.size - np.unique(flow.first).size + 1
+    carried = [0] * flow.masses.size
+    for path, mass, bins in zip(paths, paths.masses, paths.bins.tolist(), strict=True):
+        assert path.mass == mass > 0
+        assert path.bins == bins
+        assert (path.first[0], path.last[-1]) == (0, k - 1)
+        assert np.array_equal(path.first[1:], path.last[:-1] + 1)
+        assert np.array_equal(path.outputs, mechanism.outputs[flow.at[path.arcs]])
+        assert path.keeps == mechanism.ratio / (bins + mechanism.ratio - 1)
+        for arc in path.arcs.tolist():
+            carried[arc] += mass
+    assert carried == flow.masses.tolist()
 
 
 def test_intervals_that_move_forward_give_components_of_nearly_equal_size() -> None:

@@ -1,7 +1,4 @@
-"""One pointer and its delayed copy (``docs/mathematics.md``, section 12), written down as it stands there.
-
-Times and bins of a public phase against the table of the mechanism, and against its mixture of paths.
-"""
+"""One pointer and its delayed copy (``docs/mathematics.md``, section 12), beside the mixture of paths."""
 
 from bisect import bisect_right
 from fractions import Fraction
@@ -38,10 +35,6 @@ class Phases:
         """Columns at theta, theta + delay, ..."""
         return [bisect_right(self.times, time) - 1 for time in range(theta, self.total, self.delay)]
 
-    def weight(self, theta: int) -> int:
-        """Number of bins plus ``ratio - 1``, times the denominator of the ratio."""
-        return self.ratio.denominator * (len(self.columns(theta)) - 1) + self.ratio.numerator
-
 
 def solved(seed: int) -> Mechanism:
     rng = np.random.default_rng([161803, seed])
@@ -76,46 +69,22 @@ def test_the_delay_is_one_for_all_labels_and_is_their_coverage(name):
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_bins_partition_the_labels_where_times_are_the_phase_modulo_the_delay(name):
-    found = Phases(MECHANISMS[name])
+def test_the_bins_of_a_phase_are_those_of_the_path_there(name):
+    """They end where times of labels are the phase modulo the delay."""
+    found, paths = Phases(MECHANISMS[name]), decompose_paths(MECHANISMS[name])
+    assert paths.phases[-1] == found.delay
     for start, end in pieces(found):
         for theta in {start, end - 1}:
-            columns = found.columns(theta)
-            first, last = found.first[columns], found.last[columns]
-            assert (first[0], last[-1]) == (0, found.labels.size - 1)
-            np.testing.assert_array_equal(first[1:], last[:-1] + 1)
+            columns, path = found.columns(theta), paths[bisect_right(paths.phases, theta) - 1]
+            np.testing.assert_array_equal(found.first[columns], path.first)
+            np.testing.assert_array_equal(found.last[columns], path.last)
+            # A path has one of two neighbouring floats between which an output was split.
+            np.testing.assert_allclose(found.outputs[columns], path.outputs, rtol=1e-15)
             crossed = [
                 (later - 1 - theta) // found.delay != (time - 1 - theta) // found.delay
                 for time, later in pairwise(found.passing)
             ]
-            np.testing.assert_array_equal(np.flatnonzero(crossed) + 1, first[1:])
-
-
-@pytest.mark.parametrize("name", MECHANISMS)
-def test_the_mixture_over_phases_is_the_table(name):
-    mechanism = MECHANISMS[name]
-    found, table = Phases(mechanism), np.zeros(mechanism.weights.shape, dtype=object)
-    total, low, high = 0, mechanism.ratio.denominator, mechanism.ratio.numerator
-    for start, end in pieces(found):
-        total += (end - start) * found.weight(start)
-        for place in found.columns(start):
-            column = np.searchsorted(mechanism.outputs, found.outputs[place])
-            table[:, column] += (end - start) * low
-            table[found.first[place] : found.last[place] + 1, column] += (end - start) * (high - low)
-    assert total == mechanism.total
-    assert (table == mechanism.weights).all()
-
-
-@pytest.mark.parametrize("name", MECHANISMS)
-def test_the_bins_of_a_phase_are_those_of_the_path_there(name):
-    found, paths = Phases(MECHANISMS[name]), decompose_paths(MECHANISMS[name])
-    assert paths.phases[-1] == found.delay
-    for start, _ in pieces(found):
-        columns, path = found.columns(start), paths[bisect_right(paths.phases, start) - 1]
-        np.testing.assert_array_equal(found.first[columns], path.first)
-        np.testing.assert_array_equal(found.last[columns], path.last)
-        # A path has one of two neighbouring floats between which an output was split.
-        np.testing.assert_allclose(found.outputs[columns], path.outputs, rtol=1e-15)
+            np.testing.assert_array_equal(np.flatnonzero(crossed) + 1, path.first[1:])
 
 
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "response"])

@@ -11,7 +11,7 @@ import pytest
 from asserting import assert_error
 from scipy.optimize import linprog
 
-from optrand.baselines._noise import LatticeStaircase
+from optrand.baselines._noise import StaircaseNoise
 from optrand.errors import Infeasible
 from optrand.theory._shared import Setting, label_set, prior
 from optrand.theory.b23.grids import Descent, smallest_ratio, stair_chance
@@ -136,6 +136,6 @@ def test_the_program_has_a_solution_from_the_smallest_ratio_on(seed: int) -> Non
 
 @pytest.mark.parametrize(("length", "rise"), [(1, 1), (3, 2), (7, 3)])
 def test_probabilities_of_the_package_are_those_of_the_definition(length: int, rise: int) -> None:
-    lattice = LatticeStaircase(math.log(2.5), length, rise)
+    lattice = StaircaseNoise(math.log(2.5), length, rise, 1)
     expected = [float(stair_chance(i, length, rise, Fraction(5, 2))) for i in range(20)]
     assert lattice.density(np.arange(20.0)).tolist() == pytest.approx(expected, rel=1e-11)

@@ -11,10 +11,10 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, TypedDict, Unpack
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from optrand.base._arithmetic import decimal_value, noise_scale, quotient
 from optrand.base._validation import (
@@ -25,23 +25,16 @@ from optrand.base._validation import (
     check_labels,
     check_real,
     check_values,
+    expect,
     freeze_array,
     rectangular,
 )
-from optrand.baselines import _noise as noises
-from optrand.baselines._noise import ContinuousStaircase, Drawn, LaplaceNoise, LatticeStaircase, Noise
+from optrand.baselines._noise import Drawn, LaplaceNoise, Noise, StaircaseNoise, best_gamma, best_rise, compute_mass
 from optrand.errors import InvalidInput
 from optrand.model._problem import Interval
 from optrand.model._randomizer import Moments, Randomizer
-from optrand.sampling._draw import check_numbers, check_records, split_blocks
-from optrand.sampling._entropy import EntropySource, RecordEntropy, SystemEntropy
-
-
-class Reach(TypedDict, total=False):
-    """Options of all noise: the interval to which releases are clipped, and the distance that the noise hides."""
-
-    clip: Interval | None
-    sensitivity: float | None
+from optrand.sampling._draw import check_numbers
+from optrand.sampling._entropy import EntropySource, SystemEntropy
 
 
 @dataclass(frozen=True, init=False)
@@ -64,13 +57,11 @@ class Additive(ABC):
         In nats. For noise in integers it stands for the float's shortest decimal.
     clip : Interval, optional
         Clip releases to this interval, which lowers the loss and adds a bias.
-    sensitivity : float, optional
-        The distance that the noise hides, at least the range of the labels, its default.
 
     Raises
     ------
     InvalidInput
-        Invalid arguments, or a sensitivity below the range of the labels.
+        Invalid arguments, or a variance that leaves the range of floats.
     """
 
     exact: ClassVar[bool] = False
@@ -80,12 +71,21 @@ class Additive(ABC):
     clip: Interval | None
     sensitivity: float
 
-    def __init__(self, labels: Interval | ArrayLike, epsilon: float, **options: Unpack[Reach]) -> None:
-        clip = options.get("clip")
-        if clip is not None and not isinstance(clip, Interval):
-            raise InvalidInput(f"clip is of type {type(clip).__name__}, expected an Interval or None")
-        declared = _declare(labels)
-        hidden = _check_sensitivity(options.get("sensitivity"), declared)
+    def __init__(self, labels: Interval | ArrayLike, epsilon: float, *, clip: Interval | None = None) -> None:
+        if clip is not None:
+            expect(clip, Interval, "clip", "an Interval or None")
+        if not isinstance(labels, Interval):
+            values = check_labels(labels)
+            if values.size < 2:
+                raise InvalidInput("there is one label and so a sensitivity of 0: expected two, or their Interval")
+            labels = Interval(float(values.min()), float(values.max()))
+        # The range of the labels as decimals, and a billionth for their rounding to floats.
+        hidden = float(decimal_value(labels.high) - decimal_value(labels.low))
+        if Fraction(labels.high) - Fraction(labels.low) > Fraction(hidden) * (1 + Fraction(1, 10**9)):
+            raise InvalidInput(
+                f"the range of the labels, {hidden:g}, is less than the distance between the floats nearest to its "
+                f"ends, {labels.high - labels.low:g}: subtract the lowest label from all labels first"
+            )
         budget = check_epsilon(epsilon)
         # Beyond these bounds the variance leaves the range of floats.
         if budget < 1e-100 or hidden / budget > 1e100:
@@ -93,7 +93,7 @@ class Additive(ABC):
                 f"epsilon is {budget:g} at a sensitivity of {hidden:g}, and the variance of the noise exceeds floats: "
                 "raise epsilon, or rescale the labels"
             )
-        vars(self).update(labels=declared, epsilon=budget, clip=clip, sensitivity=hidden)
+        vars(self).update(labels=labels, epsilon=budget, clip=clip, sensitivity=hidden)
 
     @property
     @abstractmethod
@@ -119,19 +119,6 @@ class Additive(ABC):
         private = self._check_inside(array.astype(np.float64)).reshape(-1)
         noise = self.noise.draw(private.size, SystemEntropy() if source is None else source)
         return self._add(private, noise).reshape(array.shape)
-
-    def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
-        """Draw one noisy label for every record, the same whatever the batch, order or partition.
-
-        Parameters are those of ``Mechanism.sample_records``. A draw takes about 35 microseconds.
-        """
-        array, ids = check_records(values, ids)
-        private = self._check_inside(array.astype(np.float64))
-        drawn, noise = np.empty(private.size), self.noise
-        for block in split_blocks(private.size):
-            each = [noise.draw(1, streams.substream(record))[0] for record in ids[block]]
-            drawn[block] = self._add(private[block], each)
-        return drawn
 
     def _add(self, values: Floats, noise: Drawn) -> Floats:
         noisy: Floats = values + np.asarray(noise, dtype=np.float64)
@@ -166,8 +153,8 @@ class Additive(ABC):
         low, high = self._clip_positions(self.clip)
         # On a lattice the mass at an end includes that of the end itself.
         half = 0.5 if self.exact else 0.0
-        below = self.noise.mass(np.full(means.size, -np.inf), low - means + half)
-        above = self.noise.mass(high - means - half, np.full(means.size, np.inf))
+        below = compute_mass(self.noise, np.full(means.size, -np.inf), low - means + half)
+        above = compute_mass(self.noise, high - means - half, np.full(means.size, np.inf))
         return np.where(places >= high, above, np.where(places <= low, below, table))
 
     def discretise(self, labels: ArrayLike, outputs: ArrayLike) -> Randomizer:
@@ -198,7 +185,7 @@ class Additive(ABC):
         cuts = np.floor(cuts) + 0.5 if self.exact else cuts
         edges = np.concatenate(([-np.inf], cuts, [np.inf]))
         low, high = np.broadcast_arrays(edges[:-1] - places, edges[1:] - places)
-        return Randomizer(rows, columns, self.noise.mass(low, high), self.epsilon)
+        return Randomizer(rows, columns, compute_mass(self.noise, low, high), self.epsilon)
 
     def _label_positions(self, labels: ArrayLike) -> Floats:
         return self.positions(self._check_inside(check_values(labels, "labels")), "label")
@@ -226,9 +213,8 @@ class LatticeAdditive(Additive):
 
     Parameters
     ----------
-    labels, epsilon, clip, sensitivity
-        As in :class:`Additive`: labels and the ends of `clip` are whole steps from the lowest label, and the
-        sensitivity is a whole number of steps.
+    labels, epsilon, clip
+        As in :class:`Additive`: labels and the ends of `clip` are whole steps from the lowest label.
     step : float
         It stands for its shortest decimal: 0.01 means one hundredth.
     """
@@ -237,21 +223,23 @@ class LatticeAdditive(Additive):
     step: float
 
     def __init__(
-        self, labels: Interval | ArrayLike, epsilon: float, *, step: float = 1.0, **options: Unpack[Reach]
+        self, labels: Interval | ArrayLike, epsilon: float, *, step: float = 1.0, clip: Interval | None = None
     ) -> None:
-        super().__init__(labels, epsilon, **options)
+        super().__init__(labels, epsilon, clip=clip)
         object.__setattr__(self, "step", check_real(step, "step"))
         if self.step <= 0:
             raise InvalidInput(f"step is {self.step:g}, expected a distance above 0")
         steps = decimal_value(self.sensitivity) / decimal_value(self.step)
         if steps.denominator != 1:
             raise InvalidInput(
-                f"sensitivity is {self.sensitivity:g} with a step of {self.step:g}, expected a whole number of steps: "
-                "use the next larger one"
+                f"the labels have a range of {self.sensitivity:g} with a step of {self.step:g}, expected a whole "
+                "number of steps: declare an Interval that reaches to the next step"
             )
         # A larger range, rounded to a float, may be nearest to a wrong number of steps.
         if steps > 2**50:
-            raise InvalidInput(f"sensitivity is {self.sensitivity:g} and more than 2**50 steps: use a longer step")
+            raise InvalidInput(
+                f"the labels have a range of {self.sensitivity:g}, more than 2**50 steps: use a longer step"
+            )
         declared = [self.labels.low, self.labels.high] if isinstance(labels, Interval) else labels
         places = self.positions(rectangular(declared, "labels", np.float64), "label")
         # If floats are sparser than the lattice, the float of a label may be nearest to a higher lattice point.
@@ -361,9 +349,9 @@ class DiscreteLaplace(LatticeAdditive):
     """
 
     @property
-    def noise(self) -> LatticeStaircase:
+    def noise(self) -> StaircaseNoise:
         """Stairs of one step, with the rate epsilon over sensitivity."""
-        return LatticeStaircase(decimal_value(self.epsilon) / self.steps, 1, 1)
+        return StaircaseNoise(decimal_value(self.epsilon) / self.steps, 1, 1, 1)
 
 
 @dataclass(frozen=True, init=False)
@@ -398,18 +386,23 @@ class Staircase(Additive):
     gamma: float
 
     def __init__(
-        self, labels: Interval | ArrayLike, epsilon: float, *, gamma: float | None = None, **options: Unpack[Reach]
+        self,
+        labels: Interval | ArrayLike,
+        epsilon: float,
+        *,
+        gamma: float | None = None,
+        clip: Interval | None = None,
     ) -> None:
-        super().__init__(labels, epsilon, **options)
-        share = noises.best_gamma(self.epsilon) if gamma is None else check_real(gamma, "gamma")
+        super().__init__(labels, epsilon, clip=clip)
+        share = best_gamma(self.epsilon) if gamma is None else check_real(gamma, "gamma")
         if not 0 < share < 1:
             raise InvalidInput(f"gamma is {share:g}, expected a share strictly between 0 and 1")
         object.__setattr__(self, "gamma", share)
 
     @property
-    def noise(self) -> ContinuousStaircase:
+    def noise(self) -> StaircaseNoise:
         """Stairs as long as the sensitivity."""
-        return ContinuousStaircase(self.epsilon, self.sensitivity, self.gamma)
+        return StaircaseNoise(self.epsilon, self.sensitivity, self.gamma * self.sensitivity, 0)
 
 
 @dataclass(frozen=True, init=False)
@@ -443,43 +436,14 @@ class DiscreteStaircase(LatticeAdditive):
         *,
         step: float = 1.0,
         rise: int | None = None,
-        **options: Unpack[Reach],
+        clip: Interval | None = None,
     ) -> None:
-        super().__init__(labels, epsilon, step=step, **options)
+        super().__init__(labels, epsilon, step=step, clip=clip)
         if rise is None:
-            rise = noises.best_rise(self.epsilon, self.steps)
+            rise = best_rise(self.epsilon, self.steps)
         object.__setattr__(self, "rise", check_integer(rise, "rise", 1, self.steps, why=", the steps of a stair"))
 
     @property
-    def noise(self) -> LatticeStaircase:
+    def noise(self) -> StaircaseNoise:
         """Stairs as long as the sensitivity, in steps."""
-        return LatticeStaircase(self.epsilon, self.steps, self.rise)
-
-
-def _declare(labels: Interval | ArrayLike) -> Interval:
-    if isinstance(labels, Interval):
-        return labels
-    values = check_labels(labels)
-    if values.size < 2:
-        raise InvalidInput("there is one label and so a sensitivity of 0: expected two labels, or their Interval")
-    return Interval(float(values.min()), float(values.max()))
-
-
-def _check_sensitivity(given: float | None, labels: Interval) -> float:
-    """Return the sensitivity, by default the range of the labels as decimals."""
-    spread = float(decimal_value(labels.high) - decimal_value(labels.low))
-    hidden = spread if given is None else check_real(given, "sensitivity")
-    if hidden <= 0:
-        raise InvalidInput(f"sensitivity is {hidden:g}, expected a distance above 0")
-    if hidden < spread:
-        raise InvalidInput(
-            f"sensitivity is {hidden:g}, less than the range of the labels, {spread:g}: labels further apart would "
-            "not be hidden"
-        )
-    # Allow a billionth for the rounding of decimals to floats.
-    if Fraction(labels.high) - Fraction(labels.low) > Fraction(hidden) * (1 + Fraction(1, 10**9)):
-        raise InvalidInput(
-            f"the sensitivity, {hidden:g}, is less than the distance between the floats nearest to the ends of the "
-            f"labels, {labels.high - labels.low:g}: subtract the lowest label from all labels first"
-        )
-    return hidden
+        return StaircaseNoise(self.epsilon, self.steps, self.rise, 1)

@@ -1,8 +1,4 @@
-r"""Randomizers that learn from public clusters of rows: [E22], Algorithm 1, and [G21], Algorithm 4.
-
-:class:`ClusterRR` replaces each label, with some probability, by a draw from the noisy distribution of its cluster.
-:class:`ClusterPriorRR` uses the best randomizer for that distribution as a prior.
-"""
+r"""Randomizers that learn from public clusters of rows: [E22], Algorithm 1, and [G21], Algorithm 4."""
 
 from __future__ import annotations
 
@@ -18,9 +14,8 @@ from optrand.base._arithmetic import decimal_value, float_above, log_bracket, pr
 from optrand.base._validation import Floats, check_epsilon, check_integer, expect, freeze, freeze_array, rectangular
 from optrand.baselines._groups import Groups
 from optrand.baselines._randomization import LabelRandomization, check_fraction
-from optrand.closed_forms import RRWithPriorBatch, rr_with_prior
+from optrand.closed_forms import RRWithPriorBatch
 from optrand.errors import InvalidInput
-from optrand.mechanism._mechanism import Mechanism
 from optrand.sampling._discrete_noise import discrete_laplace
 from optrand.sampling._entropy import EntropySource, SystemEntropy
 from optrand.sampling._priors import BudgetSplit, private_prior
@@ -28,18 +23,7 @@ from optrand.sampling._priors import BudgetSplit, private_prior
 
 @dataclass(frozen=True, eq=False)
 class ClusterRelease:
-    """Noisy labels, groups and distributions, from :meth:`ClusterRR.release`.
-
-    Attributes
-    ----------
-    labels : (n,) array of int
-        The noisy labels.
-    groups : Groups
-        The public clusters.
-    distributions : tuple of tuples of Fraction
-        The noisy distribution of labels of each cluster. No private number remains in them.
-    mechanism : ClusterRR
-    """
+    """Noisy labels of shape (n,), public clusters, and their noisy distributions, from :meth:`ClusterRR.release`."""
 
     labels: NDArray[np.int64]
     groups: Groups
@@ -60,13 +44,12 @@ class ClusterRelease:
         return rows
 
     def loss_weights(self) -> Floats:
-        r"""Compute the modified loss as weights of the losses at all labels, one row per example.
+        r"""Compute the modified loss as weights of the losses at all labels, of shape (n, K) with rows of sum 1.
 
         .. math:: \tilde\ell(h, x, \tilde y) = \sum_{y'} \tilde Q_{x, \beta}^{-1}[y', \tilde y] \, \ell(h, x, y')
 
-        ``weights[i, y]`` of shape (n, K) multiplies the loss of row `i` at the label `y`. Every row sums to 1. [E22],
-        Algorithm 1, line 30. With ``bias_correction = resampling`` the weighted loss has the loss at the true label as
-        its mean over the resampling. With 0 it is the loss at the noisy label.
+        [E22], Algorithm 1, line 30. With ``bias_correction = resampling`` its mean over the resampling is the loss at
+        the true label. With 0 it is the loss at the noisy label.
         """
         share = self.mechanism.bias_correction
         inverses = np.array([LabelRandomization(each, share).inverse.T for each in self.distributions])
@@ -111,11 +94,8 @@ class ClusterRR:
     ratio of two probabilities of one output is :math:`(1 - \lambda + \lambda q) / (\lambda q)`. ∎
 
     *The printed epsilon* of [E22], Theorem 1, has :math:`1/\sigma` for :math:`2/\sigma`: its proof counts the change
-    of one entry of the histogram, but a label that is replaced leaves one entry and enters another. If few labels are
-    kept, the whole release exceeds the printed epsilon (``docs/errata.md``).
-
-    The noise of [E22] is continuous, which floats cannot draw privately. The discrete one has the same ratios at whole
-    counts.
+    of one entry of the histogram, but a replaced label leaves one and enters another (``docs/errata.md``). Its noise is
+    continuous, which floats cannot draw privately. The discrete one has the same ratios at whole counts.
 
     Examples
     --------
@@ -194,7 +174,7 @@ class ClusterRR:
 
     @classmethod
     def corollary2(cls, k: int, epsilon: float, *, heterogeneity: float | Fraction) -> ClusterRR:
-        r"""Take the parameters of [E22], Corollary 2, which its experiments use: "O(epsilon)" is 3 epsilon.
+        r"""Take the parameters of [E22], Corollary 2, whose "O(epsilon)" is 3 epsilon.
 
         .. math:: \tau = \phi, \quad \beta = 0, \quad \lambda = \frac{1}{1 + (e^\epsilon - 1) \phi}, \quad \sigma =
                   \frac1\epsilon
@@ -265,11 +245,10 @@ class ClusterPriors:
 
     Attributes
     ----------
-    groups : Groups
     probabilities : (count, K) array
         One prior per group.
     uniform : (count,) array of bool
-        The groups with a uniform prior, since all of their noisy counts were at most zero.
+        Groups with the uniform prior, the initial one of Algorithm 4, since no noisy count of theirs was above zero.
     epsilon : float
         Budget of all priors together, in nats.
     """
@@ -291,8 +270,6 @@ class ClusterPriors:
 
         *Proof of privacy.* A row belongs to one group, and groups are public: of two tables that differ in one label
         one histogram differs, and each of them is released with epsilon-DP, by discrete Laplace noise.
-
-        If no noisy count of a group is positive, its prior stays uniform, the initial one of Algorithm 4.
 
         Examples
         --------
@@ -325,16 +302,7 @@ class ClusterPriors:
 
 @dataclass(frozen=True, eq=False)
 class ClusterPriorRelease:
-    """Noisy labels, priors and budget split, from :meth:`ClusterPriorRR.release`.
-
-    Attributes
-    ----------
-    labels : (n,) array of int
-        The noisy labels.
-    priors : ClusterPriors
-    split : BudgetSplit
-        The budget of the priors, and that of each label.
-    """
+    """Noisy labels of shape (n,), priors and budget split, from :meth:`ClusterPriorRR.release`."""
 
     labels: NDArray[np.int64]
     priors: ClusterPriors
@@ -345,12 +313,8 @@ class ClusterPriorRelease:
 
     @property
     def batch(self) -> RRWithPriorBatch:
-        """The randomizers of all rows."""
+        """The randomizers of all rows, each with the dual that proves it optimal."""
         return RRWithPriorBatch(self.priors.of_rows, self.split.labels)
-
-    def mechanism(self, group: int) -> Mechanism:
-        """Return the mechanism of the rows of one group, counted from 0, with the dual that proves it optimal."""
-        return rr_with_prior(self.priors.probabilities[group], self.split.labels)
 
 
 @dataclass(frozen=True)
@@ -362,12 +326,8 @@ class ClusterPriorRR:
     k : int
         The number of labels ``0 ... k-1``.
     split : BudgetSplit
-        The budget of the priors, which all groups share, and that of the labels.
-
-    Notes
-    -----
-    By composition the release is epsilon-DP with the sum of the two. [G21] spends 0.025 to 0.05 on the priors, enough
-    not to harm them.
+        The budget of the priors, which all groups share, and that of the labels. Their sum is the epsilon of the
+        release. [G21] spends 0.025 to 0.05 on the priors, enough not to harm them.
 
     Examples
     --------

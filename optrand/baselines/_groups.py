@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base._validation import Record, check_classes, check_integer, freeze, rectangular
+from optrand.base._validation import Record, check_classes, freeze, rectangular
 from optrand.errors import InvalidInput, MissingExtra
 
 Indices = NDArray[np.intp]
@@ -82,40 +82,20 @@ class Groups(Record):
         return int(self.index.size)
 
     @classmethod
-    def of_ids(cls, ids: ArrayLike, *, names: ArrayLike | None = None) -> Groups:
-        """Group rows by an id for every row.
-
-        Parameters
-        ----------
-        ids : (n,) array of integers or strings
-            Public.
-        names : (count,) array of ids, optional
-            Names of all groups, in the desired order, by default the ids that occur, sorted.
-
-        Raises
-        ------
-        InvalidInput
-            Rows without an id, ids that are not among the names, repeated names, or a name without rows.
-
-        Examples
-        --------
-        >>> Groups.of_ids([2, 2, 5], names=[5, 2]).index.tolist()
-        [1, 1, 0]
-        """
-        array = _check_ids(ids, "group ids")
-        found, index = np.unique(array, return_inverse=True)
-        if names is None:
-            return cls(index, found)
-        wanted = _check_ids(names, "names of groups")
-        place = {name: position for position, name in enumerate(wanted.tolist())}
-        if len(place) < wanted.size:
-            raise InvalidInput(f"{wanted.size - len(place)} name(s) of groups repeat, expected distinct ones")
-        unknown = [name for name in found.tolist() if name not in place]
-        if unknown:
+    def of_ids(cls, ids: ArrayLike) -> Groups:
+        """Group rows by a public integer or string for each, shape (n,). Names of groups are the ids, sorted."""
+        array = rectangular(ids, "group ids")
+        if array.ndim != 1 or array.size == 0:
+            raise InvalidInput(f"group ids have shape {array.shape}, expected one id for every row")
+        if array.dtype == object and all(type(one) is str for one in array.tolist()):
+            array = array.astype(np.str_)
+        if array.dtype.kind not in "iuU":
             raise InvalidInput(
-                f"{len(unknown)} group id(s) are not among the {wanted.size} names, the first is {unknown[0]!r}: add it"
+                f"group ids are of type {array.dtype}, expected integers or strings, none of them missing: leave rows "
+                "without an id out of the table"
             )
-        return cls(np.array([place[name] for name in found.tolist()], dtype=np.intp)[index], wanted)
+        names, index = np.unique(array, return_inverse=True)
+        return cls(index, names)
 
     @classmethod
     def by_k_means(cls, features: ArrayLike, count: int, *, seed: int) -> Groups:
@@ -129,23 +109,11 @@ class Groups(Record):
         features : (n, d) array of finite numbers
             Public features of the rows, without labels.
         count : int
-            Number of groups, at most that of distinct rows.
+            Number of groups, of which fewer are made, with a warning, if fewer rows are distinct.
         seed : int
             Seed of k-means, for reproducible groups. It does not affect privacy.
         """
         table = rectangular(features, "features")
-        if table.dtype.kind not in "iuf" or table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
-            raise InvalidInput(
-                f"features have type {table.dtype} and shape {table.shape}, expected a table of finite numbers, one "
-                "row for each label"
-            )
-        check_integer(count, "the number of groups", 1)
-        distinct = np.unique(table, axis=0).shape[0]
-        if count > distinct:
-            raise InvalidInput(
-                f"count of groups is {count}, but only {distinct} rows of features are distinct: some group would be "
-                "empty, use fewer groups"
-            )
         try:
             from sklearn.cluster import KMeans
         except ImportError as error:
@@ -153,7 +121,10 @@ class Groups(Record):
                 "k-means needs scikit-learn, which is not installed: pip install 'optrand[learning]', or pass ids of "
                 "your own groups to Groups.of_ids"
             ) from error
-        return cls.of_ids(KMeans(n_clusters=int(count), random_state=seed).fit_predict(table))
+        try:
+            return cls.of_ids(KMeans(n_clusters=count, random_state=seed).fit_predict(table))
+        except ValueError as error:
+            raise InvalidInput(f"k-means finds no {count} groups in these features: {error}") from error
 
     def check_labels(self, labels: ArrayLike, k: int) -> Indices:
         """Check that there is a label ``0 ... k-1`` for every row. No message repeats or counts any."""
@@ -168,26 +139,3 @@ class Groups(Record):
     def histograms(self, labels: NDArray[np.intp], k: int) -> NDArray[np.int64]:
         """Count each of `k` labels in each group, shape ``(count, k)``. Private."""
         return np.bincount(self.index * k + labels, minlength=len(self) * k).reshape(len(self), k).astype(np.int64)
-
-
-def _check_ids(given: ArrayLike, name: str) -> NDArray[Any]:
-    masked = np.ma.isMaskedArray(given)
-    array = rectangular(np.ma.getdata(given) if masked else given, "values")
-    if array.ndim != 1 or array.size == 0:
-        raise InvalidInput(f"{name} have shape {array.shape}, expected one id for every row")
-    missing = int(np.ma.getmaskarray(np.ma.asarray(given)).sum()) if masked else sum(map(_is_missing, array.tolist()))
-    if missing:
-        raise InvalidInput(
-            f"{missing} of {array.size} {name} are missing: add them, or leave those rows out of the table"
-        )
-    if array.dtype == object and all(type(one) is str for one in array.tolist()):
-        array = array.astype(np.str_)
-    if array.dtype.kind not in "iuU":
-        raise InvalidInput(f"{name} are of type {array.dtype}, expected integers or strings")
-    return array
-
-
-def _is_missing(cell: object) -> bool:
-    """Recognise None, NaN, and the NA of pandas, whose comparison with itself is not a boolean."""
-    same: object = cell == cell
-    return cell is None or not isinstance(same, (bool, np.bool_)) or not same

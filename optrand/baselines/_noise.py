@@ -7,11 +7,11 @@ geometric sum. Every formula here is a sum of positive terms: no digits are lost
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy import special
@@ -25,84 +25,51 @@ Drawn = Sequence[int] | Floats
 """Noise in its own unit: integers of any size, or floats."""
 
 
-class Noise(ABC):
-    """Distribution that is symmetric about 0."""
-
-    @property
-    def atom(self) -> float:
-        """The probability of 0, which only noise in integers has."""
-        return 0.0
-
-    @property
-    @abstractmethod
-    def variance(self) -> float:
-        """Variance of one draw."""
-
-    @abstractmethod
-    def draw(self, count: int, source: EntropySource) -> Drawn:
-        """Draw noise. Integers have exactly the stated probabilities."""
-
-    @abstractmethod
-    def density(self, distances: Floats) -> Floats:
-        """Compute the density, or for integers the probability, at each distance."""
-
-    @abstractmethod
-    def between(self, low: Floats, high: Floats) -> Floats:
-        """Compute ``Pr[low < Z <= high]`` for ``0 <= low <= high`` to full precision. `high` may be infinite."""
-
-    @abstractmethod
-    def cap_moments(self, reach: Floats) -> tuple[Floats, Floats]:
-        """Compute ``E[min(Z+, t)]`` and ``E[min(Z+, t)**2]`` for ``t >= 0``."""
-
-    def mass(self, low: Floats, high: Floats) -> Floats:
-        """Compute the probability between ``low < high``, which are halves of odd integers for noise in integers."""
-        # Reflect intervals below 0. An interval around 0 has two parts and the atom.
-        mirrored = high <= 0
-        low, high = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
-        around = low < 0
-        nearer = self.between(np.where(around, 0.0, low), high)
-        other = self.between(np.zeros_like(low), np.where(around, -low, 0.0))
-        mass: Floats = nearer + np.where(around, other + self.atom, 0.0)
-        return mass
-
-
 @dataclass(frozen=True)
-class LaplaceNoise(Noise):
+class LaplaceNoise:
     """Density ``exp(-abs(z) / scale) / (2 scale)``."""
 
     scale: float
+    atom: ClassVar[float] = 0.0  # probability of 0, which only noise in integers has
 
     @property
     def variance(self) -> float:
         return 2 * self.scale * self.scale
 
     def draw(self, count: int, source: EntropySource) -> Floats:
-        # A sign, and a size by inversion of the distribution function.
+        """Draw a sign, and a size by inversion of the distribution function."""
         noise: Floats = -self.scale * _draw_signs(source, count) * np.log(draw_uniforms(source, count))
         return noise
 
     def density(self, distances: Floats) -> Floats:
+        """Compute the density, or for integers the probability, at each distance."""
         density: Floats = np.exp(-np.abs(distances) / self.scale) / (2 * self.scale)
         return density
 
     def between(self, low: Floats, high: Floats) -> Floats:
+        """Compute ``Pr[low < Z <= high]`` for ``0 <= low <= high`` to full precision. `high` may be infinite."""
         share: Floats = np.exp(-low / self.scale) * -np.expm1((low - high) / self.scale) / 2
         return share
 
     def cap_moments(self, reach: Floats) -> tuple[Floats, Floats]:
+        """Compute ``E[min(Z+, t)]`` and ``E[min(Z+, t)**2]`` for ``t >= 0``."""
         # Integrals of Pr[Z > s] and 2 s Pr[Z > s] up to the reach. The latter is an incomplete gamma.
         x = reach / self.scale
         return -self.scale / 2 * np.expm1(-x), self.scale**2 * special.gammainc(2, x)
 
 
-class _Stairs(Noise):
-    """Noise with two levels on each stair of a given length, the upper one first. Successive stairs have one ratio.
+@dataclass(frozen=True)
+class StaircaseNoise:
+    """Noise with two levels on each stair, the upper one first. Each stair is lower than the one before by one factor.
 
-    Subclasses define how distances are measured: by length or by counting positive integers.
+    [B23], Definition 20, over the reals, or Definition 19 over the integers, 0 among those of the first upper level.
+    Stairs of one integer are discrete Laplace noise of the rate `epsilon`. A float epsilon stands for its decimal.
     """
 
     epsilon: float | Fraction
-    length: float
+    length: float  # of a stair
+    upper: float  # length of its upper level
+    grain: Literal[0, 1]  # distance of two values: 1 over the integers, 0 over the reals
 
     @property
     def rate(self) -> float:
@@ -110,28 +77,24 @@ class _Stairs(Noise):
         return float_below(Fraction(self.epsilon))
 
     @property
-    @abstractmethod
-    def upper(self) -> float:
-        """Distance at which the first stair drops to its lower level."""
-
-    @property
-    @abstractmethod
-    def height(self) -> float:
-        """The upper level of the first stair."""
-
-    @abstractmethod
-    def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
-        """Integrate or sum ``s`` and ``s**2`` from 0 to the reach, times a level of the density."""
-
-    @property
-    def jump(self) -> float:
-        """Length of the upper level of a stair, in the measure of the distances."""
-        return self.upper
-
-    @property
     def factor(self) -> float:
         """Factor from one level to the next."""
         return math.exp(-self.rate)
+
+    @property
+    def jump(self) -> float:
+        """Positive part of the upper level. Integers are counted from 1, so a stair ends with the next one's first."""
+        return self.upper - self.grain
+
+    @property
+    def height(self) -> float:
+        """The upper level of the first stair, over the integers the probability of 0."""
+        fall = -math.expm1(-self.rate)
+        return fall / (2 * (self.jump + self.factor * (self.length - self.jump)) + self.grain * fall)
+
+    @property
+    def atom(self) -> float:
+        return self.grain * self.height
 
     @property
     def variance(self) -> float:
@@ -140,12 +103,29 @@ class _Stairs(Noise):
         fall = -math.expm1(-self.rate)
         return 2 * (second / fall + 2 * self.length * first / math.expm1(self.rate) / fall)
 
+    def draw(self, count: int, source: EntropySource) -> Drawn:
+        """Draw a sign, a stair, a level, and a position on it ([GV14], Algorithm 1), over the integers exactly."""
+        if self.grain:
+            budget = self.epsilon if isinstance(self.epsilon, Fraction) else decimal_value(self.epsilon)
+            return discrete_staircase(budget, count, sensitivity=int(self.length), rise=int(self.upper), source=source)
+        signs = _draw_signs(source, count)
+        # A geometric number, as the whole part of an exponential one.
+        stair = np.floor(-np.log(draw_uniforms(source, count)) / self.rate)
+        place = draw_uniforms(source, count)
+        lower = self.length - self.upper
+        is_upper = draw_uniforms(source, count) < self.upper / (self.upper + self.factor * lower)
+        within = np.where(is_upper, self.upper * place, self.upper + lower * place)
+        noise: Floats = signs * (stair * self.length + within)
+        return noise
+
     def density(self, distances: Floats) -> Floats:
         whole, rest = np.divmod(np.abs(distances), self.length)
         density: Floats = self.height * np.exp(-self.rate * (whole + (rest >= self.upper)))
         return density
 
     def between(self, low: Floats, high: Floats) -> Floats:
+        if self.grain:
+            low, high = np.floor(low), np.floor(high)
         # The rest of the stair of `low`, whole stairs, and a part of the stair of `high`.
         stairs = np.floor(low / self.length)
         start = low - stairs * self.length
@@ -182,85 +162,31 @@ class _Stairs(Noise):
         # Beyond the reach min(Z+, t) is the reach, with the mass of the rest of the stair and of all later ones.
         tail = self._level(reach, self.length) + self._level(0.0, self.length) / math.expm1(self.rate)
         # The lower level everywhere, and the excess of the upper one.
-        lower = self.sums(reach, self.height * self.factor)
-        upper = self.sums(np.minimum(reach, self.jump), self.height * -math.expm1(-self.rate))
+        lower = self._sums(reach, self.height * self.factor)
+        upper = self._sums(np.minimum(reach, self.jump), self.height * -math.expm1(-self.rate))
         first, second = (a + b for a, b in zip(lower, upper, strict=True))
         return first + reach * tail, second + reach * reach * tail
 
-
-@dataclass(frozen=True)
-class ContinuousStaircase(_Stairs):
-    """[B23], Definition 20: the upper level takes a share `gamma` of every stair."""
-
-    epsilon: float
-    length: float
-    gamma: float
-
-    @property
-    def upper(self) -> float:
-        return self.gamma * self.length
-
-    @property
-    def height(self) -> float:
-        return -math.expm1(-self.rate) / (2 * self.length * (self.gamma + self.factor * (1 - self.gamma)))
-
-    def draw(self, count: int, source: EntropySource) -> Floats:
-        """Draw a sign, a stair, a level, and a position on it ([GV14], Algorithm 1)."""
-        signs = _draw_signs(source, count)
-        # A geometric number, as the whole part of an exponential one.
-        stair = np.floor(-np.log(draw_uniforms(source, count)) / self.rate)
-        place = draw_uniforms(source, count)
-        upper = self.gamma / (self.gamma + self.factor * (1 - self.gamma))
-        is_upper = draw_uniforms(source, count) < upper
-        within = np.where(is_upper, self.gamma * place, self.gamma + (1 - self.gamma) * place)
-        noise: Floats = signs * (stair + within) * self.length
-        return noise
-
-    def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
-        return level * reach**2 / 2, level * reach**3 / 3
+    def _sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
+        """Integrate or sum ``s`` and ``s**2`` from 0 to the reach, times a level of the density."""
+        first = level * reach * (reach + self.grain) / 2
+        return first, first * (2 * reach + self.grain) / 3
 
 
-@dataclass(frozen=True)
-class LatticeStaircase(_Stairs):
-    """[B23], Definition 19: the upper level takes `rise` of the `length` integers of every stair, 0 among them.
+Noise = LaplaceNoise | StaircaseNoise
+"""Distribution that is symmetric about 0. The methods of :class:`LaplaceNoise` say what those of both do."""
 
-    With stairs of one integer it is discrete Laplace noise of the rate `epsilon`. A float stands for its decimal.
-    """
 
-    epsilon: float | Fraction
-    length: int
-    rise: int
-
-    @property
-    def upper(self) -> float:
-        return self.rise
-
-    @property
-    def jump(self) -> float:
-        """Positive integers of a stair on the upper level. Counted from 1, a stair ends with the next one's first."""
-        return self.rise - 1
-
-    @property
-    def height(self) -> float:
-        """``a(r)``, the probability of 0."""
-        fall = -math.expm1(-self.rate)
-        # 2 r + 2 b (length - r) - (1 - b), as a sum of positive terms.
-        return fall / (2 * (self.rise - 1) + 2 * self.factor * (self.length - self.rise) + 1 + self.factor)
-
-    @property
-    def atom(self) -> float:
-        return self.height
-
-    def draw(self, count: int, source: EntropySource) -> tuple[int, ...]:
-        budget = self.epsilon if isinstance(self.epsilon, Fraction) else decimal_value(self.epsilon)
-        return discrete_staircase(budget, count, sensitivity=self.length, rise=self.rise, source=source)
-
-    def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
-        first = level * reach * (reach + 1) / 2
-        return first, first * (2 * reach + 1) / 3
-
-    def between(self, low: Floats, high: Floats) -> Floats:
-        return super().between(np.floor(low), np.floor(high))
+def compute_mass(noise: Noise, low: Floats, high: Floats) -> Floats:
+    """Compute the probability between ``low < high``, which are halves of odd integers for noise in integers."""
+    # Reflect intervals below 0. An interval around 0 has two parts and the atom.
+    mirrored = high <= 0
+    low, high = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
+    around = low < 0
+    nearer = noise.between(np.where(around, 0.0, low), high)
+    other = noise.between(np.zeros_like(low), np.where(around, -low, 0.0))
+    mass: Floats = nearer + np.where(around, other + noise.atom, 0.0)
+    return mass
 
 
 def best_gamma(epsilon: float) -> float:
@@ -288,7 +214,7 @@ def best_rise(epsilon: float, length: int) -> int:
     def is_enough(rise: int) -> bool:
         # The moments of a geometric number of stairs, whose mean is `growth`.
         added = rise**2 + 2 * rise * length * growth + length**2 * growth * (1 + 2 * growth)
-        return added >= LatticeStaircase(epsilon, length, rise).variance
+        return added >= StaircaseNoise(epsilon, length, rise, 1).variance
 
     return 1 + bisect_left(range(1, length), True, key=is_enough)
 

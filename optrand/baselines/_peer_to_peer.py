@@ -17,6 +17,7 @@ Given :math:`(T, J)` all orders are equally likely. So the pair is a sufficient 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -99,25 +100,14 @@ class PeerPair:
     def epsilon(self, delta: float, most: float, least: float = 0.0) -> float:
         """Find the least epsilon, to 1e-9 and rounded up, at which the upper end is at most `delta`.
 
-        It is at most `most`, an epsilon that needs no delta, and infinite if none is large enough. `least` is returned
-        in place of a smaller one, without a search. `delta` is at least :data:`LEAST_DELTA`.
+        It is at most `most`, an epsilon that needs no delta. `least` is returned in place of a smaller one, without a
+        search. `delta` is at least :data:`LEAST_DELTA`.
         """
         if self.delta(least)[1] <= delta:
             return least
-        # Double until delta is reached, and then bisect.
-        low, high = least, max(1.0, 2 * least)
-        while high < most and self.delta(high)[1] > delta:
-            if high > MAX_EPSILON / 2:
-                return math.inf
-            low, high = high, 2 * high
-        high = min(high, most)
-        while high - low > 1e-9 * max(1.0, high):
-            middle = (low + high) / 2
-            if self.delta(middle)[1] > delta:
-                low = middle
-            else:
-                high = middle
-        return high
+        steps = range(math.floor(least * 1e9), math.ceil(min(most, MAX_EPSILON) * 1e9))
+        found = bisect_left(steps, True, key=lambda step: self.delta(step / 1e9)[1] <= delta)
+        return steps[found] / 1e9 if found < len(steps) else most
 
 
 def _half_width(variance: float) -> int:
@@ -182,7 +172,7 @@ class PeerPrivacy:
     ----------
     epsilon, delta : float
     ones : int
-        Number of the other users with the label 1 in the worst case, or by symmetry the same number with the label 0.
+        Number of the other users with one of the labels, 0 or 1, in the worst case.
     exhaustive : bool
         Whether all such numbers were tried, or only powers of two and a search between them.
     """
@@ -195,15 +185,7 @@ class PeerPrivacy:
 
 @dataclass(frozen=True, eq=False)
 class PeerRelease:
-    """Labels that reach the learner, and the users who sent them.
-
-    Attributes
-    ----------
-    rows : (m,) array of int
-        The users who sent a label, increasing.
-    labels : (m,) array of int
-        The label that each of them sent: the flipped label of some user of their cluster.
-    """
+    """The users who sent a label to the learner, increasing, and the labels that they sent, both of shape (m,)."""
 
     rows: NDArray[np.int64]
     labels: NDArray[np.int64]
@@ -227,16 +209,10 @@ class PeerToPeer:
     rate : float
         :math:`\theta`, from 0 to 1.
 
-    Raises
-    ------
-    InvalidInput
-        Probabilities outside [0, 1].
-
     Notes
     -----
-    :attr:`epsilon` is pure and holds against any observer, because of the flips alone. The learner does not see who
-    copied from whom. Against the learner :meth:`at_delta` is far smaller, and depends on the size of the cluster.
-    The docstring of the module derives the sums.
+    :attr:`epsilon` is pure and holds against any observer, because of the flips alone. Against the learner, who does
+    not see who copied from whom, :meth:`at_delta` is far smaller, and depends on the size of the cluster.
 
     [E22] proves Lemma 9 for labels that are independent draws of one probability, and for a fixed number
     :math:`\theta n` of them. But users who copy from the same user get the same flipped label, and the number of labels
@@ -351,10 +327,9 @@ class PeerToPeer:
         return at(best), best, False
 
     def release(self, labels: ArrayLike, groups: Groups, *, source: EntropySource | None = None) -> PeerRelease:
-        """Simulate all users at once.
+        """Simulate all users at once, whose labels are 0 or 1, with exactly the probabilities that the floats are.
 
-        Arguments are those of :meth:`optrand.baselines.ClusterRR.release`. Labels are 0 or 1. Flips, choices of users
-        and subsampling are exact: probabilities are the rational numbers that the floats are.
+        Arguments are those of :meth:`optrand.baselines.ClusterRR.release`.
 
         Examples
         --------

@@ -43,11 +43,6 @@ class LabelRandomization(Record):
     resampling : Fraction
         :math:`\lambda`, from 0 to 1.
 
-    Raises
-    ------
-    InvalidInput
-        Probabilities outside [0, 1] or with another sum.
-
     Examples
     --------
     >>> channel = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2))
@@ -87,17 +82,12 @@ class LabelRandomization(Record):
 
     @cached_property
     def inverse(self) -> Floats:
-        """Inverse of :attr:`matrix`. InvalidInput is raised if resampling is 1, or nearly, as entries leave floats."""
+        """Inverse of :attr:`matrix`. InvalidInput is raised if there is none in floats, as resampling is (nearly) 1."""
         kept = 1 - self.resampling
-        if kept == 0:
+        if kept * sys.float_info.max < 1:
             raise InvalidInput(
-                "the label-randomization matrix is singular since resampling is 1: no label is kept, so nothing can "
-                "be corrected, use a resampling probability (or a bias_correction) below 1"
-            )
-        if 1 / kept > sys.float_info.max:
-            raise InvalidInput(
-                "the inverse of the label-randomization matrix leaves the range of floats since resampling is less "
-                "than 1e-308 short of 1: use a smaller resampling probability (or bias_correction)"
+                "the label-randomization matrix is singular since resampling is 1 and no label is kept, or its inverse "
+                "leaves the range of floats: use a smaller resampling probability (or bias_correction)"
             )
         drawn = np.array([float(self.resampling * q / kept) for q in self.distribution])
         return freeze_array(np.eye(self.k) * float(1 / kept) - drawn[:, np.newaxis])
@@ -172,10 +162,6 @@ class UniformRR(LabelRandomization):
         The number of labels ``0 ... k-1``, at least 2.
     epsilon : float
         Privacy budget in nats.
-
-    Notes
-    -----
-    Draws are exact: :math:`e^\epsilon` is replaced by a rational ratio at or just below it.
 
     Examples
     --------

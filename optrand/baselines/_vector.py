@@ -36,11 +36,6 @@ class OneHot(Record, ABC):
         The number of classes, at least 2. Labels are ``0 ... k-1``.
     epsilon : float
         Privacy budget in nats, at least 1e-140.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two classes, or an invalid budget.
     """
 
     k: int
@@ -59,38 +54,34 @@ class OneHot(Record, ABC):
         """Bias of a coordinate 0, which is minus that of a coordinate 1, and the variance of both."""
 
     @property
-    def means(self) -> tuple[Fraction | float, Fraction | float]:
-        """Means of a coordinate 0 and of a coordinate 1."""
-        bias, _ = self._noise
-        return bias, 1 - bias
-
-    @property
     def variance(self) -> float:
         """Variance of one debiased coordinate, whatever the label. A mean of `n` has 1 / `n` of it."""
         bias, variance = self._noise
         return float(variance / (1 - 2 * bias) ** 2)
 
-    def _check_drawn(self, drawn: ArrayLike) -> NDArray[Any]:
-        vectors = self._check_shape(drawn, "noisy vectors", "iuf", "numbers")
-        if np.isnan(vectors).any():
-            raise InvalidInput("noisy vectors hold NaN, expected numbers")
-        return vectors
+    @property
+    def _entries(self) -> NDArray[Any] | None:
+        """All entries that a drawn vector may have. None if these are all numbers."""
+        return None
 
-    def _check_shape(self, drawn: ArrayLike, name: str, kinds: str, expected: str) -> NDArray[Any]:
-        vectors = rectangular(drawn, name)
-        if vectors.dtype.kind not in kinds or vectors.ndim == 0 or vectors.shape[-1] != self.k:
+    def _check_drawn(self, drawn: ArrayLike) -> Floats:
+        vectors = rectangular(drawn, "noisy vectors")
+        if vectors.dtype.kind not in "biuf" or vectors.ndim == 0 or vectors.shape[-1] != self.k:
             raise InvalidInput(
-                f"{name} are of type {vectors.dtype} and shape {vectors.shape}, expected {expected} and {self.k} along "
-                "the last axis"
+                f"noisy vectors are of type {vectors.dtype} and shape {vectors.shape}, expected numbers and {self.k} "
+                "along the last axis"
             )
-        return vectors
+        possible = ~np.isnan(vectors) if self._entries is None else np.isin(vectors, self._entries)
+        if not possible.all():
+            raise InvalidInput("noisy vectors hold NaN, or entries that are never drawn")
+        return vectors.astype(np.float64)
 
     def likelihood(self, drawn: ArrayLike) -> Floats:
         """Return the probability of each vector, of shape (..., k), under every class, up to a factor per vector.
 
         It is ``exp(epsilon * o_c)`` with ``o_c`` clipped to ``[0, 1]``, as noise beyond either end has no information.
         """
-        inside = np.clip(self._check_drawn(drawn).astype(np.float64), 0, 1)
+        inside = np.clip(self._check_drawn(drawn), 0, 1)
         return np.exp((inside - 1) * self.epsilon)
 
     def soft_labels(self, drawn: ArrayLike) -> Floats:
@@ -107,15 +98,14 @@ class OneHot(Record, ABC):
     def debias(self, drawn: ArrayLike) -> Floats:
         """Estimate the one-hot vector behind each drawn vector without bias, shape ``(..., k)``.
 
-        Without bias, entries below 0 and sums other than 1 are unavoidable. Vectors that are never drawn raise
-        :class:`InvalidInput`.
+        Entries below 0 and sums other than 1 are unavoidable. Vectors that are never drawn raise :class:`InvalidInput`.
         """
         return self.estimate(self._check_drawn(drawn))
 
-    def estimate(self, coordinates: Floats) -> Floats:
+    def estimate(self, means: Floats) -> Floats:
         """Solve for the coordinates with these means over the noise."""
-        low, high = self.means
-        return (coordinates - float(low)) / float(high - low)
+        bias, _ = self._noise
+        return (means - float(bias)) / float(1 - 2 * bias)
 
     def loss_weights(self, drawn: ArrayLike) -> Floats:
         """Return weights of losses, one per class: debiased vectors, projected to the vectors of sum 1.
@@ -151,16 +141,15 @@ class UnaryBits(OneHot):
     -----
     *Privacy* ([Z25], Theorem 1). The probabilities of any vector ``z`` under labels ``y`` and ``y'`` differ in the
     factors of the bits ``y`` and ``y'`` alone. If these two bits are equal, the ratio is 1. Otherwise it is ``r**2`` or
-    its inverse. Here ``r`` is a rational *at most* ``exp(epsilon / 2)``, short of it by ``2**-50`` of ``exp(epsilon /
-    2) - 1`` or less, and the coins have that probability exactly: privacy holds in integers, and :attr:`ratio` is
-    attained.
+    its inverse. Here ``r`` is a rational at or just below ``exp(epsilon / 2)``, and the coins have that probability
+    exactly: privacy holds in integers, and :attr:`ratio` is attained.
 
     *Estimate.* Averaged over any distribution ``eta`` of the label, bit ``j`` has the mean ``1 / (1 + r) + (r - 1) /
     (r + 1) * eta_j`` ([Z25], eq. 24), so ``((1 + r) Z_j - 1) / (r - 1)`` is an unbiased estimate of ``eta_j``. Its
     variance ``r / (r - 1)**2 = 1 / (4 sinh(epsilon / 4)**2)`` is the same for every bit and every label: half of
     ALIBI's ``8 / epsilon**2``, or less.
 
-    Cost ``O(k)`` per label: about five nanoseconds per bit, an eighth of an octet of memory.
+    Cost ``O(k)`` per label: about five nanoseconds per bit.
 
     Examples
     --------
@@ -194,11 +183,6 @@ class UnaryBits(OneHot):
         return self.odds**2
 
     @property
-    def width(self) -> int:
-        """Number of octets of a packed vector."""
-        return -(-self.k // 8)
-
-    @property
     def _noise(self) -> tuple[Fraction, Fraction]:
         return self.flip, self.flip * (1 - self.flip)
 
@@ -207,70 +191,22 @@ class UnaryBits(OneHot):
 
         Values that are not classes raise :class:`InvalidInput`, which does not reveal which, or how many.
         """
-        return self.unpack(self.sample_packed(values, source=source))
-
-    def sample_packed(self, values: ArrayLike, *, source: EntropySource | None = None) -> Octets:
-        """Draw bits packed eight to an octet in the order of :func:`numpy.packbits`. The last octet ends in zeros.
-
-        Examples
-        --------
-        >>> from optrand.sampling import SeededEntropy
-        >>> UnaryBits(10, 2.0).sample_packed([9, 0], source=SeededEntropy(1)).tolist()
-        [[64, 192], [168, 64]]
-        """
         classes = check_classes(values, self.k)
         words = SystemEntropy() if source is None else source
-        flat = classes.reshape(-1)
-        packed = np.empty((flat.size, self.width), dtype=np.uint8)
-        rows = max(1, BLOCK // self.width)
-        for start in range(0, flat.size, rows):
+        # Noise on every bit, eight to an octet, and then the one-hot vector by an exclusive or.
+        width = -(-self.k // 8)
+        packed = np.empty((classes.size, width), dtype=np.uint8)
+        rows = max(1, BLOCK // width)
+        for start in range(0, classes.size, rows):
             part = packed[start : start + rows]
             part[:] = coins(self.flip, part.size, words).reshape(part.shape)
-        # Noise on every bit, zeros in the padding, and then the one-hot vector by an exclusive or.
-        packed[:, -1] &= 256 - (1 << (8 * self.width - self.k))
-        packed[np.arange(flat.size), flat >> 3] ^= (128 >> (flat & 7)).astype(np.uint8)
-        return packed.reshape(*classes.shape, self.width)
+        bits = np.unpackbits(packed, axis=1, count=self.k)
+        bits[np.arange(classes.size), classes.reshape(-1)] ^= 1
+        return bits.reshape(*classes.shape, self.k)
 
-    def unpack(self, packed: ArrayLike) -> Octets:
-        """Unpack the bits of packed vectors, shape ``(..., k)``."""
-        given = rectangular(packed, "packed bits")
-        if given.dtype != np.uint8 or given.ndim == 0 or given.shape[-1] != self.width:
-            raise InvalidInput(
-                f"packed vectors are of type {given.dtype} and shape {given.shape}, "
-                f"expected uint8 and {self.width} octet(s) for {self.k} classes along the last axis"
-            )
-        return np.unpackbits(given, axis=-1, count=self.k)
-
-    def _check_drawn(self, drawn: ArrayLike) -> NDArray[Any]:
-        given = self._check_shape(drawn, "bits", "iub", "integers")
-        if given.size and not 0 <= int(given.min()) <= int(given.max()) <= 1:
-            raise InvalidInput("bits hold integers other than 0 and 1: unpack packed vectors first")
-        return given
-
-    def frequencies(self, packed: ArrayLike) -> Floats:
-        """Estimate the share of each class among the labels of a packed release without bias, shape ``(k,)``.
-
-        The standard error of each is exactly ``sqrt(variance / n)``, given the labels. Memory does not grow with `n`.
-
-        Examples
-        --------
-        >>> from optrand.sampling import SeededEntropy
-        >>> randomizer = UnaryBits(3, 1.0)
-        >>> packed = randomizer.sample_packed([0] * 30_000 + [2] * 10_000, source=SeededEntropy(2))
-        >>> (
-        ...     randomizer.frequencies(packed).round(2).tolist(),
-        ...     round((randomizer.variance / 40_000) ** 0.5, 3),
-        ... )
-        ([0.74, 0.01, 0.26], 0.01)
-        """
-        given = rectangular(packed, "packed bits")
-        if given.ndim != 2 or given.shape[0] == 0:
-            raise InvalidInput(f"packed vectors have shape {given.shape}, expected at least one row of octets")
-        ones = np.zeros(self.k, dtype=np.int64)
-        rows = max(1, BLOCK // self.width)
-        for start in range(0, given.shape[0], rows):
-            ones += self.unpack(given[start : start + rows]).sum(axis=0, dtype=np.int64)
-        return self.estimate(ones / given.shape[0])
+    @property
+    def _entries(self) -> Octets:
+        return np.arange(2, dtype=np.uint8)
 
 
 @dataclass(frozen=True)
@@ -283,14 +219,12 @@ class Alibi(OneHot):
     -----
     *Privacy.* Two one-hot vectors are 2 apart in the sum of absolute differences, so the densities of any ``o`` under
     two labels have a ratio of at most ``exp(2 / lambda)``, attained if ``o_y >= 1`` and ``o_y' <= 0``. This holds for
-    real numbers: *the noise is drawn in floats*, whose last bits may reveal labels, so this is a baseline to compare
-    with and not to release. :class:`UnaryBits` is exact, costs less than this, and has half the variance or less.
+    real numbers: *the noise is drawn in floats*, whose last bits may reveal labels, so this is no release.
+    :class:`UnaryBits` is exact, costs less than this, and has half the variance or less.
 
     *Soft label* ([Z25], eq. 29). In ``f(c) = -sum_k abs(o_k - [k = c])`` only two terms depend on the class:
     ``f(c) = abs(o_c) - abs(o_c - 1) + const``, and ``abs(x) - abs(x - 1)`` is ``2 x - 1`` clipped to ``[-1, 1]``. So it
-    takes ``O(k)`` time, and noise beyond ``[0, 1]`` changes nothing.
-
-    Cost ``O(k)`` time and memory per label.
+    takes ``O(k)`` time, as a draw does, and noise beyond ``[0, 1]`` changes nothing.
 
     Examples
     --------
@@ -395,11 +329,9 @@ class LatticeAlibi(OneHot):
         noisy: Floats = self._sampler.sample(coordinates, source=source)
         return noisy
 
-    def _check_drawn(self, drawn: ArrayLike) -> NDArray[Any]:
-        given = super()._check_drawn(drawn)
-        if not np.isin(given, self.coordinate.outputs).all():
-            raise InvalidInput(f"noisy vectors hold entries that are not multiples of 1/{self.steps} from 0 to 1")
-        return given
+    @property
+    def _entries(self) -> Floats:
+        return self.coordinate.outputs
 
     @property
     def _noise(self) -> tuple[Fraction, Fraction]:

@@ -1,7 +1,4 @@
-"""RRWithPrior for many priors at once, one per example, as multi-stage training needs it ([G21], Algorithm 3).
-
-A batch stores the labels that each row keeps, not ``K x K`` tables.
-"""
+"""RRWithPrior for many priors at once, one per example, as multi-stage training needs it ([G21], Algorithm 3)."""
 
 from __future__ import annotations
 
@@ -18,6 +15,7 @@ from optrand.base._validation import (
     PRIOR_SUM_TOLERANCE,
     SMALLEST_NORMAL,
     Floats,
+    check_classes,
     check_epsilon,
     freeze_array,
     rectangular,
@@ -99,7 +97,7 @@ class RRWithPriorBatch:
         return members, starts
 
     def sample(self, labels: ArrayLike, *, source: EntropySource | None = None) -> Counts:
-        r"""Draw one output per row, exactly, without floats.
+        r"""Draw one output per row, shape ``(b,)``, exactly.
 
         With the rational :math:`R = \mathtt{privacy\_ratio(epsilon)} \leq e^\epsilon` and :math:`k` kept labels, a kept
         label stays with probability :math:`(R - 1) / (R + k - 1)`. Otherwise the output is one of the kept labels, each
@@ -112,15 +110,11 @@ class RRWithPriorBatch:
         source : EntropySource, optional
             By default the operating system, the only choice for a release.
 
-        Returns
-        -------
-        (b,) array of integers
-
         Notes
         -----
         *Privacy.* A kept label is its own output with probability :math:`\frac{R}{R + k - 1}`, and every other output
-        has :math:`\frac{1}{R + k - 1}`. A label that is not kept has :math:`\frac1k`, between the two. So all ratios
-        are at most :math:`R`, exactly. The number of words depends on the priors and the words, never on the labels.
+        has :math:`\frac{1}{R + k - 1}`. A label that is not kept has :math:`\frac1k`, between the two. The number of
+        words never depends on the labels.
         """
         array = self._check_labels(labels)
         source = SystemEntropy() if source is None else source
@@ -146,14 +140,9 @@ class RRWithPriorBatch:
 
     def _check_labels(self, labels: ArrayLike) -> Counts:
         array = rectangular(labels, "labels")
-        if array.dtype.kind not in "iu" or array.shape != (len(self),):
-            raise InvalidInput(
-                f"labels have type {array.dtype.type.__name__} and shape {array.shape}, expected integers of shape "
-                f"({len(self)},): one label for each prior"
-            )
-        if ((array < 0) | (array >= self.k)).any():
-            raise InvalidInput(f"at least one label is outside 0 ... {self.k - 1}: number the classes from 0")
-        return array.astype(np.int64)
+        if array.shape != (len(self),):
+            raise InvalidInput(f"labels have shape {array.shape}, expected ({len(self)},): one label for each prior")
+        return check_classes(array, self.k).astype(np.int64)
 
 
 def rr_with_prior_batch(priors: ArrayLike, epsilon: float) -> RRWithPriorBatch:

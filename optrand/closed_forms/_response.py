@@ -105,9 +105,7 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Mechanism:
     The left side grows with `k` and the right side shrinks, so the labels that pay come first, and equally likely
     labels are kept or left out together. In floats :math:`-\alpha_y` is :math:`\frac{e^\epsilon}{e^\epsilon + k - 1}
     \big( p_y + \frac{k d_y - D_k}{e^\epsilon - 1} \big)` with :math:`d_y = p_y - p_{(k)}`, which loses nothing at small
-    epsilon.
-
-    Cost ``O(K log K)``, and for each kept label as many steps as kept and other labels alternate.
+    epsilon. Cost ``O(K log K)``, and for each kept label as many steps as kept and other labels alternate.
 
     Examples
     --------

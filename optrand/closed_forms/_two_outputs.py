@@ -39,7 +39,7 @@ def two_ends(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     labels : (k,) array
         Two or more distinct numbers in any order. They are sorted, and the prior with them.
     prior : (k,) array
-        Probabilities. Zeros are welcome. The randomizer does not depend on them, its value and dual do.
+        Probabilities, on which the value depends and not the randomizer.
     epsilon : float
         Privacy budget in nats.
 
@@ -48,17 +48,11 @@ def two_ends(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     Mechanism
         For unbiased regression with outputs in this interval, of value :math:`\tfrac12 \sum_y p_y (y - L) (U - y)`.
 
-    Raises
-    ------
-    InvalidInput
-        A single label, or bad arguments.
-
     Notes
     -----
     It is the only unbiased randomizer with outputs there, and the dual proves its value (``docs/mathematics.md``,
     section 6). In floats the ends are off by rounding, of which the bound takes :math:`E` times its share of the
-    interval: the certified gap is near 1e-15 at a small epsilon, and at most some 1e-12 at an epsilon of 7. Cost
-    ``O(k)``.
+    interval: the certified gap is near 1e-15 at a small epsilon, and some 1e-12 at an epsilon of 7. Cost ``O(k)``.
 
     Examples
     --------
@@ -89,46 +83,22 @@ def design_two_ends(problem: Problem) -> Solution:
 
 def _compute_dual(problem: Problem) -> Dual | None:
     """Return the multipliers of :func:`two_ends`, or None if floats cannot hold them."""
-    # The origin divides the interval by the golden ratio, so that the distance of one end is no multiple of that of the
-    # other, nor is the rounding there.
-    golden = (math.sqrt(5) - 1) / 2
-    origin = float(problem.outputs.low + golden * (problem.outputs.high - problem.outputs.low))
-    prior, epsilon = problem.prior, problem.epsilon
-    labels, low, high = problem.labels - origin, problem.outputs.low - origin, problem.outputs.high - origin
-    width, middle = high - low, (low + high) / 2
+    prior, epsilon, interval = problem.prior, problem.epsilon, problem.outputs
+    width = interval.high - interval.low
+    # Measured from the middle of the interval, nothing cancels.
+    origin = float(interval.low + width / 2)
+    apart = problem.labels - origin
     with np.errstate(over="ignore", invalid="ignore"):
         # E / (E^2 - 1) and E / (E - 1), which overflow at no epsilon.
         steep = max(-np.exp(-epsilon) / np.expm1(-2 * epsilon) / 2, -1 / np.expm1(-epsilon) / 8)
         end = math.fsum(prior) * steep * width**2
-        # The numbers a and b of two_ends: reduced costs at the two ends of the interval, where the parabola q is zero.
+        # Reduced costs at the two ends of the interval (section 6), where the parabola is zero.
         at_low, at_high = np.zeros(problem.k), np.zeros(problem.k)
         at_low[[0, -1]] = -end, np.exp(epsilon) * end
         at_high[[0, -1]] = np.exp(epsilon) * end, -end
-        # Measured from the middle of the interval, where nothing cancels, and then from the origin.
-        apart = labels - middle
         beta = (at_low - at_high) / width - prior * apart
-        alpha = prior * (apart**2 + width**2 / 4) / 2 - (at_low + at_high) / 2 - beta * middle
-        # At its own end of the interval an end label has the reduced cost -t. Its alpha and beta are rounded so that it
-        # is, since the bound takes the error E times.
-        for label, output in ((0, problem.outputs.low), (-1, problem.outputs.high)):
-            place = np.longdouble(output) - origin
-            rest = prior[label] * (place - labels[label]) ** 2 / 2 + np.longdouble(end)
-            alpha[label], beta[label] = _round_together(rest, place, beta[label])
+        alpha = prior * (apart**2 + width**2 / 4) / 2 - (at_low + at_high) / 2
     return Dual(alpha, beta, origin) if np.isfinite(alpha).all() and np.isfinite(beta).all() else None
-
-
-def _round_together(total: np.longdouble, place: np.longdouble, beta: float) -> tuple[float, float]:
-    """Return floats `alpha` and `beta`, the latter near the given one, whose ``alpha + beta * place`` is `total`.
-
-    Both grow with ``E`` and cancel at the label's own end of the interval. Of 64 neighbouring floats the first is taken
-    that leaves no more rounding there than `total` itself has, or else the one that leaves the least.
-    """
-    betas = beta * (1 + np.arange(64) * np.finfo(float).eps)
-    exact = total - betas.astype(np.longdouble) * place
-    alphas = exact.astype(np.float64)
-    off = np.maximum(np.abs(alphas - exact), abs(total) * np.finfo(float).eps)
-    best = int(off.argmin())
-    return float(alphas[best]), float(betas[best])
 
 
 def design_one_label(problem: Problem) -> Solution | None:

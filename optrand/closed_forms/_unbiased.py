@@ -62,8 +62,8 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
     Notes
     -----
     The dual (``docs/mathematics.md``, section 8) proves optimality whenever it holds: always for two labels,
-    otherwise from some epsilon on if all priors are positive. Elsewhere its bound is true but may be far off. For
-    labels far from zero it loses digits. The outputs keep theirs. Cost ``O(k)``.
+    otherwise from some epsilon on if all priors are positive. Elsewhere its bound is true but may be far off.
+    Cost ``O(k)``.
 
     Examples
     --------
@@ -150,9 +150,8 @@ def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechani
     Returns
     -------
     Mechanism
-        For unbiased regression on the real line, of value :math:`\tfrac12 ((L / (E - 1))^2 - \operatorname{Var} Y)`,
-        with its dual, at every epsilon. It is the best one if :func:`gap_response_is_optimal`, else one that is private
-        and unbiased.
+        Unbiased regression on the real line, of value :math:`\tfrac12 ((L / (E - 1))^2 - \operatorname{Var} Y)`, which
+        is the optimum if :func:`gap_response_is_optimal`.
 
     Raises
     ------
@@ -161,8 +160,7 @@ def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechani
 
     Notes
     -----
-    Proof: ``docs/mathematics.md``, section 11. Up to ``2 k - 2`` outputs. Cost ``O(k log k)``: a
-    second for a million labels.
+    Proof: ``docs/mathematics.md``, section 11. Up to ``2 k - 2`` outputs. Cost ``O(k log k)``.
 
     Examples
     --------
@@ -179,7 +177,7 @@ def design_gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> 
     """Compute the gap response and its dual in floats, as in :func:`gap_response`."""
     problem = unbiased_regression(labels, prior, epsilon)
     if problem.k == 1:
-        return _answer_one_label(problem)
+        return design_debiased_rr(problem.labels, epsilon, prior=problem.prior)
     with np.errstate(over="ignore", invalid="ignore"):
         return _Gaps(problem).solution(problem)
 
@@ -235,15 +233,6 @@ def condition_holds(problem: Problem) -> bool:
             if left < right or left > right:
                 return bool(left < right)
     raise AssertionError
-
-
-def _answer_one_label(problem: Problem) -> Solution:
-    """Answer a problem with a single label by that label."""
-    label = problem.labels
-    only = np.zeros(1, dtype=np.int64)
-    arcs = Arcs(1, only, only, label, np.full(1, math.exp(-problem.epsilon)))
-    randomizer = Randomizer.of_arcs(label, arcs, problem.epsilon)
-    return Solution(problem, randomizer, Dual(np.zeros(1), np.zeros(1)), Stats("gap_response"))
 
 
 class _Gaps:

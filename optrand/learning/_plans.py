@@ -125,7 +125,10 @@ def pool_small_groups(groups: Groups, smallest: int) -> Groups:
     last = max(small, int(np.searchsorted(together, smallest)) + 1)
     names = np.arange(len(groups))
     names[order[:last]] = order[0]
-    return Groups.of_ids(names[groups.index], names=[int(one) for one in dict.fromkeys(names.tolist())])
+    left = np.array(list(dict.fromkeys(names.tolist())))
+    places = np.empty(len(groups), dtype=np.intp)
+    places[left] = np.arange(left.size)
+    return Groups(places[names[groups.index]], left)
 
 
 def members_of(groups: Groups, rows: Rows) -> list[Rows]:

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from optrand import losses
 from optrand.base._arithmetic import decimal_value, privacy_ratio
 from optrand.base._numerals import format_above
-from optrand.base._validation import Floats, check_integer, check_real, expect, rectangular, suggest_parameters
+from optrand.base._validation import Floats, check_integer, check_real, expect, suggest_parameters
 from optrand.certificates._certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism._mechanism import Mechanism
@@ -107,14 +107,13 @@ def adaptive_outputs(
 
     Notes
     -----
-    *Guaranteed:* the tolerance, and that no single output of the grid can be left out. *Not guaranteed:* that no grid
-    with fewer outputs exists, or that no other `n` outputs are better, since the placement of outputs is not a convex
-    problem. The proven `lower` bound over all outputs limits the gain of a better placement.
+    *Guaranteed:* the tolerance, and that no single output of the grid can be left out. *Not guaranteed:* that no better
+    placement exists, since the problem is not convex. The proven `lower` bound over all outputs limits its gain.
 
-    *Method.* Solve without a grid, merge its outputs into ``n`` by the bound above, move them down the slope of the
-    optimal value, and solve again. Bisection finds `n` for a tolerance. On a lattice, take the two values next to
-    each output. Then drop single outputs while the tolerance holds. Cost: tens of solves, 0.1 to 3 s for 53 labels.
-    For other losses than squared there is no such bound: single outputs of the optimum are dropped, the cheapest first.
+    *Method.* Solve without a grid, merge its outputs into ``n`` by the bound of the module, move them down the slope of
+    the optimal value, and solve again. Bisection finds `n` for a tolerance. On a lattice, take the two values next to
+    each output. Then drop single outputs, the cheapest first, while the tolerance holds, which is all that is done for
+    other losses than squared. Cost: tens of solves, 0.1 to 3 s for 53 labels.
 
     *Sizes.* For weeks worked (53 labels, epsilon 1, 104 outputs on the line) tolerances of 1e-2, 1e-3 and 1e-4 need 2,
     4 and 10 placed outputs, or 4, 6 and 12 integers. Even grids over the optimum's outputs need 10, 24 and 72, those of
@@ -305,22 +304,21 @@ def lattice_around(positions: Floats, step: float, origin: float = 0.0) -> Float
 
 def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
     """Solve on these outputs, and again without those that the optimum does not use. Return None if infeasible."""
-    grid = Grid(np.unique(rectangular(positions, "positions")))
-    with suppress(Infeasible, NotCertified):
-        return _solve_on(problem, grid)
-    return None
-
-
-def _solve_on(problem: Problem, grid: Grid) -> Solution:
+    grid = Grid(np.unique(positions))
     # For tables of up to 1,000 entries one linear program is quicker than an interior point. At an epsilon below 1e-4
     # its tolerance admits biased answers, whose outputs are infeasible.
-    posed = replace(problem, outputs=grid)
-    quick = problem.unbiased and problem.epsilon >= 1e-4 and problem.k * grid.values.size <= 1_000
-    quick = quick and problem.loss == losses.squared
-    solution = (_solve_program(posed, grid.values) if quick else None) or design(posed)
+    small = problem.epsilon >= 1e-4 and problem.k * grid.values.size <= 1_000
+    solution = None
+    try:
+        posed = replace(problem, outputs=grid)
+        if small and problem.unbiased and problem.loss == losses.squared:
+            solution = _solve_program(posed, grid.values)
+        solution = solution or design(posed)
+    except (Infeasible, NotCertified):
+        return None
     # The grid of the result holds only outputs in use, and each solve may leave out others.
     used = solution.randomizer.outputs
-    return solution if used.size == grid.values.size else _solve_on(problem, Grid(used))
+    return solution if used.size == grid.values.size else optimum_on(problem, used)
 
 
 def _solve_program(problem: Problem, outputs: Floats) -> Solution | None:
@@ -357,15 +355,15 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
     The loss is squared, and outputs are on the line or an interval. For an unbiased problem the outermost outputs are
     first moved outward until it is feasible.
     """
-    from scipy.optimize import minimize
+    from scipy.optimize import Bounds, minimize
 
     unit = float(np.ptp(problem.labels)) or 1.0
     low, high = _limits(problem, start.size)
     start = np.clip(start, low, high)
-    best = optimum_on(problem, start)
-    if best is None or best.value <= until:
-        return best
-    scale = abs(best.value) or 1.0
+    first = optimum_on(problem, start)
+    if first is None or first.value <= until:
+        return first
+    best, scale = first, abs(first.value) or 1.0
 
     def objective(x: Floats) -> tuple[float, Floats]:
         nonlocal best
@@ -374,8 +372,7 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
         if found is None:
             # Without a solution a large objective, in units of the first loss, makes the line search shorten its step.
             return 1e3, np.zeros(x.size)
-        # Values of a linear program are accurate to its tolerance, below which an improvement does not count.
-        if best is None or found.value < best.value - PROVEN * scale:
+        if found.value < best.value:
             best = found
             if best.value <= until:
                 raise StopIteration
@@ -383,18 +380,16 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
 
     # In units of the labels' range and of the first loss, so that the tolerance does not depend on the problem's units.
     # The bounds keep the outermost outputs of an unbiased problem where it is feasible.
-    try:
+    with suppress(StopIteration):
         minimize(
             objective,
             start / unit,
             jac=True,
             method="L-BFGS-B",
-            bounds=list(zip((low / unit).tolist(), (high / unit).tolist(), strict=True)),
-            # Iterations take one or two solves each. Smaller steps do not change the third digit of the excess.
+            bounds=Bounds(low / unit, high / unit),
+            # Smaller steps do not change the third digit of the excess.
             options={"maxiter": 40, "ftol": 1e-7},
         )
-    except StopIteration:
-        return best
     return best
 
 

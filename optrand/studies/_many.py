@@ -71,14 +71,12 @@ def solve_many(
     solver : Solver, optional
         As for :func:`optrand.solve`.
     executor : concurrent.futures.Executor, optional
-        Solves in threads, processes or on a cluster, such as Dask's ``client.get_executor()``. By default in this
-        process, one by one. Threads gain little.
+        Processes or a cluster, such as Dask's ``client.get_executor()``. By default problems are solved one by one.
     on_error : {"raise", "return"}
         Whether to raise, once all others are solved, or to return an error in the place of its mechanism.
     time_limit : float
-        Seconds, checked between problems. When they have passed, no other is begun, and each without an answer has
-        the error :class:`~optrand.errors.OutOfTime`. With an executor, running tasks are not waited for, and each
-        worker checks the limit itself.
+        Seconds, after which no other problem is begun, and each without an answer has the error
+        :class:`~optrand.errors.OutOfTime`. Running tasks of an executor are not waited for.
     progress : callable, optional
         Called with the number of solved distinct problems and their total, before the first and after each task.
 
@@ -90,8 +88,7 @@ def solve_many(
     Raises
     ------
     InvalidInput
-        An item that is not a problem, named by its position, or an invalid solver or time limit. It is raised before
-        anything is solved.
+        An item that is not a problem, or an invalid solver or time limit, before anything is solved.
     SomeFailed
         Some problems, named by their positions, have no certified answer. The results are attached as ``results``.
 
@@ -146,8 +143,7 @@ def _complete(
 ) -> Generator[tuple[list[Problem], list[Answer]], None, None]:
     """Yield the problems of each task with their answers, in the order in which they are done.
 
-    Closing the generator, an exception of a task, or the time `end` of :func:`time.time` cancels tasks of an executor
-    that have not begun.
+    Closing the generator, an exception of a task, or the time `end` cancels tasks that have not begun.
     """
     if executor is None:
         for part in parts:
@@ -294,10 +290,7 @@ class Sweep(Sequence[SweepRow]):
         return {name: np.array([getattr(row, name) for row in self.rows]) for name in self.columns}
 
     def plot(self, **options: Any) -> FigureBase:
-        """Draw standard deviation against bias by :func:`optrand.plotting.frontier_figure`, on the axes `ax`.
-
-        This loads matplotlib.
-        """
+        """Draw standard deviation against bias by :func:`optrand.plotting.frontier_figure`, on the axes `ax`."""
         # Import by name, since plotting is a higher layer.
         drawn: FigureBase = importlib.import_module("optrand.plotting").frontier_figure(self, **options)
         return drawn
@@ -338,12 +331,9 @@ def sweep(
         In nats, by default the problem's own.
     bias_penalties : iterable of float, optional
         From 0 to ``math.inf``, by default the problem's own.
-    solver : Solver, optional
-        As for :func:`optrand.solve`.
-    executor : concurrent.futures.Executor, optional
-        As for :func:`optrand.solve_many`. By default problems are solved in this process, in turn.
-    progress : callable, optional
-        Called with the number of solved problems and their total, before the first and after each task.
+    solver, executor, progress
+        As for :func:`optrand.solve_many`. An exception of a task or of the callable, or an interrupt, cancels the tasks
+        that have not begun.
 
     Returns
     -------
@@ -354,12 +344,7 @@ def sweep(
     Raises
     ------
     InvalidInput
-        An invalid parameter. It is raised before anything is solved.
-
-    Notes
-    -----
-    Rows describe the exact mechanisms. Equal problems are solved once. An exception of a task or of the callable,
-    or an interrupt, cancels the tasks that have not begun.
+        An invalid parameter, before anything is solved.
 
     Examples
     --------

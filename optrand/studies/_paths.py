@@ -26,15 +26,12 @@ that :math:`c_j = \sum_{q \ni j} \mu_q` and :math:`t = \sum_q \mu_q`. Hence
 and of the bins of :math:`q` exactly one holds :math:`y`, so that the inner sum has the total :math:`m_q + E - 1`, which
 does not depend on :math:`y`. A node that ``d`` columns leave adds ``d - 1`` ends of places and the first node one more.
 So there are at most as many paths as columns, less one for every further node that a column leaves. For the last
-statement hand places on in the order in which they were taken, and lay the columns end to end in the order of their
-intervals: label ``y`` is favoured by the columns within a window of length :math:`t`, which moves on as ``y`` grows,
-and the column at :math:`x` hands its place to the column at :math:`x + t`. So the bins of :math:`u` are those at
-:math:`u, u + t, u + 2 t, \ldots`, as many as there are before the end, and for two points below :math:`t` these numbers
-differ by at most one. ∎
+statement hand places on in the order in which they were taken: then the bins of :math:`u` are the columns at :math:`u,
+u + t, u + 2 t, \ldots`, laid end to end (``docs/mathematics.md``, Proposition 20), as many as there are before the end,
+and for two points below :math:`t` these numbers differ by at most one. ∎
 
-The weights are not the masses: a component with more bins has a larger share, :math:`m_q + E - 1` for each unit of
-mass, and keeps the label's own bin less often. Which component is used does not depend on the label, so that it may
-even be published: each of them is epsilon-DP. With integer masses and a rational ratio all of this is exact.
+Which component is used does not depend on the label, so that it may even be published: each of them is epsilon-DP.
+With integer masses and a rational ratio all of this is exact.
 """
 
 from __future__ import annotations
@@ -172,11 +169,6 @@ def decompose_paths(subject: Decomposable, /) -> Paths:
         The masses of an exact mechanism of arcs are its own, with those of an interval at two neighbouring floats as
         one (:func:`merge_neighbours`). Those of any other subject are rounded to integers first.
 
-    Returns
-    -------
-    Paths
-        At most as many as there are arcs. Their masses sum, arc by arc, to those of the flow, exactly.
-
     Raises
     ------
     InvalidInput
@@ -186,8 +178,8 @@ def decompose_paths(subject: Decomposable, /) -> Paths:
 
     Notes
     -----
-    The docstring of the module proves the theorem. The cost is ``O(k + n log n)`` if no interval lies strictly inside
-    another. All paths of ten thousand labels together have about ten million bins: use them one at a time.
+    The cost is ``O(k + n log n)`` if no interval lies strictly inside another. All paths of ten thousand labels
+    together have about ten million bins: use them one at a time.
 
     Examples
     --------

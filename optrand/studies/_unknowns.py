@@ -44,27 +44,12 @@ class EpsilonBracket:
     excluded : Mechanism or None
         Its dual proves the claim about `low` (:func:`optrand.lower_bound`). None if the problem is infeasible at
         `low` (:func:`optrand.unbiased_range`).
-
-    Raises
-    ------
-    NotCertified
-        The proofs do not hold.
     """
 
     loss: float
     low: float
     mechanism: Mechanism
     excluded: Mechanism | None = field(repr=False)
-
-    def __post_init__(self) -> None:
-        target = _target(self.mechanism.problem, self.loss)
-        if not _reaches(self.mechanism, target):
-            raise NotCertified(f"the mechanism at epsilon {self.high!r} does not reach a loss of {self.loss:g}")
-        # A dual proves a bound only for its own problem, which must be the mechanism's at the lower epsilon.
-        question = _at(self.mechanism.problem, self.low)
-        asked = None if self.excluded is None else self.excluded.problem
-        if asked != question or not (self.excluded is None or _excludes(self.excluded, target)):
-            raise NotCertified(f"nothing proves that a loss of {self.loss:g} is out of reach at epsilon {self.low!r}")
 
     @property
     def high(self) -> float:
@@ -119,7 +104,8 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     # Proofs in floats do not distinguish epsilons that are closer.
     if width < 1e-12:
         raise InvalidInput(f"tolerance is {width}, expected at least 1e-12 nats")
-    target = _target(problem, goal)
+    # As a value of the minimisation, in which an output that is the label counts -1.
+    target = Fraction(goal) - (1 if problem.sign < 0 else 0)
     low, high = _try(problem, target, SMALLEST), _try(problem, target, LARGEST)
     if low.reached:
         raise InvalidInput(
@@ -130,40 +116,18 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
             f"a loss of {goal:g} is out of reach at epsilon {LARGEST:g}, the largest that is tried: pass a larger "
             "loss, or allow other outputs"
         )
-    # An end may be unproven, as later trials replace it.
     while high.epsilon - low.epsilon > width:
-        trial = _try_between(problem, target, low.epsilon, high.epsilon)
-        low, high = (low, trial) if trial.reached else (trial, high)
+        far = high.epsilon > 2 * low.epsilon
+        middle = math.sqrt(low.epsilon * high.epsilon) if far else (low.epsilon + high.epsilon) / 2
+        trial = _try(problem, target, middle)
+        # Below an epsilon at which nothing can be proven the search goes on.
+        low, high = (trial, high) if trial.reached is False else (low, trial)
     if low.reached is None or high.mechanism is None or not high.reached:
-        raise _unproven(low.epsilon, high.epsilon)
+        raise NotCertified(
+            f"between epsilon {low.epsilon:.9g} and {high.epsilon:.9g} the solver's answers neither reach the loss nor "
+            "prove that it is out of reach: pass another loss, or a larger tolerance"
+        )
     return EpsilonBracket(goal, low.epsilon, high.mechanism, low.mechanism)
-
-
-def _target(problem: Problem, loss: float) -> Fraction:
-    """Return the loss as a value of the minimisation, in which an output that is the label counts -1."""
-    return Fraction(loss) - (1 if problem.sign < 0 else 0)
-
-
-def _at(problem: Problem, epsilon: float) -> Problem | None:
-    """Return the problem at another epsilon, or None if no randomizer meets its constraints there."""
-    try:
-        return replace(problem, epsilon=epsilon)
-    except Infeasible:
-        return None
-
-
-def _reaches(mechanism: Mechanism, target: Fraction) -> bool:
-    proof = mechanism.certificate
-    # The proven cost of the mechanism, in the minimisation. Floats are rationals, so the comparison is exact.
-    cost = -proof.lower if proof.maximised else proof.upper
-    return math.isfinite(cost) and Fraction(cost) <= target
-
-
-def _excludes(mechanism: Mechanism, target: Fraction) -> bool:
-    if mechanism.dual is None:
-        return False
-    bound = lower_bound(mechanism.problem, mechanism.dual)
-    return math.isfinite(bound) and Fraction(bound) > target
 
 
 class _Trial(NamedTuple):
@@ -175,32 +139,18 @@ class _Trial(NamedTuple):
 
 
 def _try(problem: Problem, target: Fraction, epsilon: float) -> _Trial:
-    question = _at(problem, epsilon)
-    if question is None:
-        return _Trial(epsilon, False)
     try:
-        mechanism = solve(question)
-        excluded = _excludes(mechanism, target)
-        return _Trial(epsilon, False if excluded else _reaches(mechanism, target) or None, mechanism)
+        mechanism = solve(replace(problem, epsilon=epsilon))
+    except Infeasible:
+        return _Trial(epsilon, False)
     except NotCertified:
         return _Trial(epsilon)
-
-
-def _try_between(problem: Problem, target: Fraction, low: float, high: float) -> _Trial:
-    """Return a proven trial, at the middle (geometric if the ends differ by a factor of 2) or nearer to an end."""
-    for part in (0.5, 0.25, 0.75, 0.125, 0.875, 0.0625, 0.9375, 0.03125, 0.96875):
-        middle = low * (high / low) ** part if high > 2 * low else low + part * (high - low)
-        trial = _try(problem, target, middle)
-        if trial.reached is not None:
-            return trial
-    raise _unproven(low, high)
-
-
-def _unproven(low: float, high: float) -> NotCertified:
-    return NotCertified(
-        f"between epsilon {low:.9g} and {high:.9g} the solver's answers neither reach the loss nor prove that it is "
-        "out of reach: pass another loss, or a larger tolerance"
-    )
+    # Floats are rationals, so that these comparisons are exact.
+    if mechanism.dual is not None and lower_bound(mechanism.problem, mechanism.dual) > target:
+        return _Trial(epsilon, False, mechanism)
+    proof = mechanism.certificate
+    cost = -proof.lower if proof.maximised else proof.upper
+    return _Trial(epsilon, True if cost <= target else None, mechanism)
 
 
 @suggest_parameters

@@ -29,7 +29,7 @@ from optrand.base._arithmetic import (
     places,
     scale_to_integers,
 )
-from optrand.base._validation import Floats, Record, freeze_array, rectangular
+from optrand.base._validation import Floats, Record, freeze_array
 from optrand.certificates._certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model._randomizer import Moments
@@ -66,8 +66,8 @@ class UnbiasedVectors(Record):
     .. math:: \Pr[S \mid y] \propto c_S \cdot (R \text{ if } y \in S, \text{ else } 1), \qquad
               \sum_S \Pr[S \mid y] \, v_S = e_y
 
-    Made by :func:`~optrand.vectors.unbiased_vectors`. Masses are integers, so privacy, rows and means are
-    those of rationals. Subsets of one type (the same number of classes of each group) have equal masses.
+    Made by :func:`~optrand.vectors.unbiased_vectors`. Masses are integers, so privacy and means are exact. Subsets of
+    one type (the same number of classes of each group) have equal masses.
 
     Attributes
     ----------
@@ -84,14 +84,6 @@ class UnbiasedVectors(Record):
         ``R``, proven to be at most ``exp(epsilon)``.
     dual : VectorDual or None
         Multipliers of the bound. They are not needed for a uniform prior, or if randomized response is optimal.
-
-    Raises
-    ------
-    InvalidInput
-        Masses that are not positive integers, rows with different totals, or a ratio that is not between 1 and
-        ``exp(epsilon)``.
-    Infeasible
-        Subsets that cannot distinguish all classes.
 
     Examples
     --------
@@ -166,16 +158,10 @@ class UnbiasedVectors(Record):
         return (sum((weight * square for weight, square in pairs), Fraction(0)) / self.groups.total - 1) / 2
 
     @cached_property
-    def losses(self) -> Floats:
-        """Half the expected squared distance for each class, shape ``(K,)``."""
-        return freeze_array(np.array([float((square - 1) / 2) for square in self._squares])[self.groups.of])
-
-    @cached_property
     def certificate(self) -> Certificate:
-        """Certificate: privacy and unbiasedness in rationals, the value, and a lower bound for every such randomizer.
+        """Certificate: :attr:`exact_value`, rounded up, and a lower bound for every such randomizer.
 
-        `upper` is :attr:`exact_value`, rounded up, `lower` a dual bound, rounded down, and `bias` that of the floats in
-        :attr:`vectors`, which round unbiased rationals.
+        Its `bias` is that of the floats in :attr:`vectors`, which round unbiased rationals.
         """
         exactly = not any(self._square_biases(*self._decoder))
         # A larger ratio allows more randomizers: a bound at a rational above exp(epsilon) holds at exp(epsilon).
@@ -208,17 +194,10 @@ class UnbiasedVectors(Record):
         Parameters
         ----------
         values : array of class numbers, any shape, or one number
+            Others raise :class:`InvalidInput`, whose message does not reveal which, or how many. The vectors have an
+            axis of length K more.
         source : EntropySource, optional
-            Where random words come from, by default the operating system, the only choice for a release.
-
-        Returns
-        -------
-        array of float, an axis of length K more than `values`
-
-        Raises
-        ------
-        InvalidInput
-            Values that are no classes. The message does not reveal which, or how many.
+            By default the operating system's, the only choice for a release.
 
         Examples
         --------
@@ -228,45 +207,14 @@ class UnbiasedVectors(Record):
         >>> randomizer.sample([2, 0], source=SeededEntropy(1)).round(3).tolist()
         [[-0.582, -0.582, 2.746, -0.582], [2.746, -0.582, -0.582, -0.582]]
         """
-        return self.decode(self.sample_sets(values, source=source))
-
-    def sample_sets(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.bool_]:
-        """Draw a subset for every label, as a row of K bits. :meth:`decode` makes it the vector of :meth:`sample`.
-
-        Parameters and errors are those of :meth:`sample`.
-        """
         classes = _validation.check_classes(values, self.k)
         words, flat = SystemEntropy() if source is None else source, classes.reshape(-1)
-        sets = np.empty((flat.size, self.k), dtype=np.bool_)
-        for rows in self._blocks(flat.size):
-            sets[rows] = self._draw(flat[rows], words)
-        return sets.reshape(*classes.shape, self.k)
-
-    def decode(self, sets: ArrayLike) -> Floats:
-        """Return the vector of each subset, shape ``(..., K)``.
-
-        Raises
-        ------
-        InvalidInput
-            Subsets of another number of classes, or that are never drawn.
-        """
-        given = rectangular(sets, "sets")
-        if given.dtype != np.bool_ or given.ndim == 0 or given.shape[-1] != self.k:
-            raise InvalidInput(
-                f"sets are of type {given.dtype} and shape {given.shape}, expected bool and an axis of {self.k}"
-            )
-        flat = given.reshape(-1, self.k)
-        numbers = np.stack([flat[:, part].sum(axis=1) for part in self.groups.members])
-        # Place of each type, -1 for types that are never drawn.
-        places = np.full([size + 1 for size in self.groups.sizes], -1)
-        places[tuple(self.counts.T)] = np.arange(len(self.counts))
-        types = places[tuple(numbers)]
-        if (types < 0).any():
-            raise InvalidInput("sets hold subsets that this randomizer never draws")
-        vectors = np.empty(flat.shape)
-        for rows in self._blocks(len(flat)):
-            vectors[rows] = self._decode(flat[rows], types[rows])
-        return vectors.reshape(given.shape)
+        vectors = np.empty((flat.size, self.k))
+        # Parts of 2**18 entries bound the memory.
+        step = max(1, (1 << 18) // self.k)
+        for start in range(0, flat.size, step):
+            vectors[start : start + step] = self._decode(*self._draw(flat[start : start + step], words))
+        return vectors.reshape(*classes.shape, self.k)
 
     def exact_vector(self, members: ArrayLike) -> tuple[Fraction, ...]:
         """Return the vector of one subset, given by its classes, in rationals: without any bias."""
@@ -290,7 +238,7 @@ class UnbiasedVectors(Record):
     def sets(self) -> NDArray[np.bool_]:
         """All subsets in use, shape ``(n, K)``. More than 65,536 raise :class:`InvalidInput`."""
         if self.n > MOST_SETS:
-            raise InvalidInput(f"{self.n} subsets are too many to write out: sample, or take sample_sets and decoded")
+            raise InvalidInput(f"{self.n} subsets are too many to write out: use sample")
         rows = []
         for row in self.counts.tolist():
             choices = [combinations(part.tolist(), d) for part, d in zip(self.groups.members, row, strict=True)]
@@ -419,12 +367,8 @@ class UnbiasedVectors(Record):
         weights = np.concatenate((held, missed)).T
         return Sampler(Table.of_rows(range(self.groups.m), range(len(held) * 2), weights.tolist()))
 
-    def _blocks(self, count: int) -> list[slice]:
-        # Parts of 2**18 entries bound the memory.
-        rows = max(1, (1 << 18) // self.k)
-        return [slice(start, start + rows) for start in range(0, count, rows)]
-
-    def _draw(self, classes: NDArray[np.intp], source: EntropySource) -> NDArray[np.bool_]:
+    def _draw(self, classes: NDArray[np.intp], source: EntropySource) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+        """Draw a subset for each class, as a row of bits, and its type."""
         # The type and the membership of the label first, and then uniform subsets of the others.
         own = self.groups.of[classes]
         drawn = self._sampler.sample(own, source=source).astype(np.intp)
@@ -445,7 +389,7 @@ class UnbiasedVectors(Record):
                     taken = np.where(here, held, taken)
                 sets[rows, part[(start + step) % part.size]] = taken
                 wanted = wanted - taken
-        return sets
+        return sets, types
 
     def _decode(self, sets: NDArray[np.bool_], types: NDArray[np.intp]) -> Floats:
         inside, outside = (part[types][:, self.groups.of] for part in self._floats)
