@@ -42,7 +42,7 @@ from optrand.learning import (
     TwoStages,
 )
 from optrand.learning._cluster_plans import heterogeneity
-from optrand.learning._plans import keep_two_labels, pool_small_groups, select_rows, temper
+from optrand.learning._plans import keep_two_labels, pool_small_groups, select_likeliest, temper
 from optrand.learning._targets import posterior
 from optrand.sampling._entropy import SeededEntropy
 
@@ -170,7 +170,7 @@ def gap(row: int, kind=np.asarray):
     (model(Alibi(), "bits"), None, "need bits"),
     (model(Alibi(steps=None)), None, "allow_inexact"),
     (model(target="best"), None, "expected one of"),
-    (model(target=3), None, "expected a name"),
+    (model(target=3), None, "or a Target"),
     (model(epsilon=0.0), None, "epsilon"),
     (model(Stages(3, split=(0.99, 0.005, 0.005))), None, "would have none"),
     (model(DomainPrior(smallest=100)), None, "fewer than smallest"),
@@ -342,13 +342,15 @@ def test_small_groups_are_pooled_by_their_sizes() -> None:
     assert pool_small_groups(Groups.of_ids([0, 1]), 5).sizes.tolist() == [2]
 
 
-def test_a_filter_selects_rows_of_a_release() -> None:
+def test_a_filter_selects_the_rows_whose_label_is_likely() -> None:
     labels = holder(np.array(CLASSES))
     release = labels.release(slice(None), rr_with_prior_batch([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]], 1.0))
-    part = select_rows(release, np.array([True, False, True]))
+    # Beliefs that are sure of the noisy label, in row 1 of the others.
+    sure = np.eye(3)[release.values]
+    part = select_likeliest(release, np.where([[False], [True], [False]], 1 - sure, sure), 1)
     assert part.rows.tolist() == [0, 2]
     assert (part.likelihood == release.likelihood[[0, 2]]).all()
-    assert len(select_rows(release, np.zeros(3, dtype=bool))) == 0
+    assert len(select_likeliest(release, 1 - sure, 2)) == 0
 
 
 def two(n: int = 400):

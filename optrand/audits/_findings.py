@@ -143,7 +143,7 @@ class Audit(Record):
         return f"<Audit: {size}, epsilon {self.epsilon:g}, stated {self.stated_epsilon:g}>"
 
     def __bool__(self) -> NoReturn:
-        """Raise, as an audit with findings would otherwise count as true."""
+        """Raise, as an audit with findings would count as true."""
         raise TypeError("an audit is neither true nor false: read its attribute private, or private_up_to_rounding")
 
     @property

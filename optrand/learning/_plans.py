@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from optrand.base._validation import Floats, check_integer, check_real, expect
@@ -36,24 +35,12 @@ Ids = int | Callable[[Any], Any]
 
 
 class Plan:
-    """Base of all plans, by which an estimator obtains its releases.
+    """Base of all plans, by which an estimator obtains its releases."""
 
-    Attributes
-    ----------
-    vectors : bool
-        Whether it releases noisy vectors, rather than noisy labels.
-    trains : bool
-        Whether it trains the estimator.
-    for_numbers : bool
-        Whether it is a plan of :class:`LabelDPRegressor`, rather than of :class:`LabelDPClassifier`.
-    penalises_bias : bool
-        Whether a regressor without a stated bias penalty has a finite one.
-    """
-
-    for_numbers: ClassVar[bool] = False
-    vectors: ClassVar[bool] = False
-    trains: ClassVar[bool] = True
-    penalises_bias: ClassVar[bool] = False
+    for_numbers: ClassVar[bool] = False  # for LabelDPRegressor, rather than for LabelDPClassifier
+    vectors: ClassVar[bool] = False  # releases noisy vectors, rather than noisy labels
+    trains: ClassVar[bool] = True  # trains the estimator
+    penalises_bias: ClassVar[bool] = False  # by default, for a regressor
 
     @property
     def informed(self) -> bool:
@@ -283,27 +270,19 @@ class Stages(Plan):
                 priors = np.full((rows.size, training.k), 1 / training.k)
             randomizer = RRWithPriorBatch(keep_two_labels(priors, budget) if least == 2 else priors, budget)
             release = training.release(rows, randomizer)
-            old = [self._filter(training, one, model, randomizer) for one in held] if self.reuse else []
+            old = held if self.reuse else []
+            if self.top_k_filter and model is not None:
+                # As many labels as the new randomizers keep.
+                top = max(1, round(float(randomizer.k_star.mean())))
+                old = [select_likeliest(one, training.beliefs(model, one.rows), top) for one in old]
             model = training.learn([*(one for one in old if len(one)), release], before=model, beliefs=beliefs)
             held.append(release)
         return model
-
-    def _filter(
-        self, training: Training, release: LabelRelease, model: Any, randomizer: RRWithPriorBatch
-    ) -> LabelRelease:
-        """Leave out rows whose noisy label is not among the model's `k` likeliest, `k` as the new randomizers keep."""
-        if not self.top_k_filter:
-            return release
-        top = max(1, round(float(randomizer.k_star.mean())))
-        beliefs = training.beliefs(model, release.rows)
-        likeliest = np.argsort(-beliefs, axis=1, kind="stable")[:, :top]
-        return select_rows(release, (likeliest == release.values[:, np.newaxis]).any(axis=1))
 
 
 def temper(beliefs: Floats, temperature: float) -> Floats:
     """Raise beliefs to the power ``1 / temperature``, and normalise each row."""
     powers = (beliefs / beliefs.max(axis=1, keepdims=True)) ** (1 / temperature)
-    powers[powers < np.finfo(np.float64).tiny] = 0.0
     rows: Floats = powers / powers.sum(axis=1, keepdims=True)
     rows[rows < np.finfo(np.float64).tiny] = 0.0
     return rows
@@ -320,38 +299,27 @@ def keep_two_labels(priors: Floats, epsilon: float) -> Floats:
     return rows
 
 
-def select_rows(release: LabelRelease, kept: NDArray[np.bool_]) -> LabelRelease:
-    """Return some rows of a release by RRWithPrior, chosen by public data."""
+def select_likeliest(release: LabelRelease, beliefs: Floats, top: int) -> LabelRelease:
+    """Leave out rows of a release by RRWithPrior whose noisy label is not among the `top` likeliest."""
+    likeliest = np.argsort(-beliefs, axis=1, kind="stable")[:, :top]
+    kept = (likeliest == release.values[:, np.newaxis]).any(axis=1)
     batch = release.randomizer
     randomizer = RRWithPriorBatch(batch.priors[kept], batch.epsilon) if kept.any() else batch
     return replace(release, rows=release.rows[kept], values=release.values[kept], randomizer=randomizer)
 
 
-class _OneRandomizer(Plan):
-    """One release of all rows, by a randomizer of noisy vectors."""
+@dataclass(frozen=True)
+class Bits(Plan):
+    """Random bits of the one-hot vector of every label ([Z25])."""
 
     vectors: ClassVar[bool] = True
 
-    def randomizer(self, k: int, epsilon: float) -> Any:
-        """Return the randomizer of `k` classes."""
-        raise NotImplementedError
-
     def train(self, training: Training) -> Any:
-        randomizer = self.randomizer(training.k, training.epsilon)
-        return training.learn([training.release(np.arange(training.rows), randomizer)])
+        return training.learn([training.release(np.arange(training.rows), UnaryBits(training.k, training.epsilon))])
 
 
 @dataclass(frozen=True)
-class Bits(_OneRandomizer):
-    """Random bits of the one-hot vector of every label ([Z25])."""
-
-    def randomizer(self, k: int, epsilon: float) -> UnaryBits:
-        """Return the bits of `k` classes."""
-        return UnaryBits(k, epsilon)
-
-
-@dataclass(frozen=True)
-class Alibi(_OneRandomizer):
+class Alibi(Plan):
     """One-hot vectors with Laplace noise ([MEMP21]), by default exact on a lattice.
 
     Parameters
@@ -360,15 +328,18 @@ class Alibi(_OneRandomizer):
         Steps of the lattice between 0 and 1. None draws in floats, which the labels must allow (`allow_inexact`).
     """
 
+    vectors: ClassVar[bool] = True
+
     steps: int | None = 16
 
     def __post_init__(self) -> None:
         if self.steps is not None:
             check_integer(self.steps, "steps", 1, 256)
 
-    def randomizer(self, k: int, epsilon: float) -> LaplaceAlibi | LatticeAlibi:
-        """Return the noise on vectors of `k` classes."""
-        return LaplaceAlibi(k, epsilon) if self.steps is None else LatticeAlibi(k, epsilon, self.steps)
+    def train(self, training: Training) -> Any:
+        k, epsilon = training.k, training.epsilon
+        noise = LaplaceAlibi(k, epsilon) if self.steps is None else LatticeAlibi(k, epsilon, self.steps)
+        return training.learn([training.release(np.arange(training.rows), noise)])
 
 
 @dataclass(frozen=True)
@@ -396,7 +367,7 @@ class NearestNeighbour(Bits):
     def train(self, training: Training) -> BitModel:
         """Release the bits of all rows. Features that have no neighbours are refused before the draw."""
         index = NearestNeighbors(n_neighbors=self.neighbours).fit(training.X)
-        release = training.release(np.arange(training.rows), self.randomizer(training.k, training.epsilon))
+        release = training.release(np.arange(training.rows), UnaryBits(training.k, training.epsilon))
         return BitModel(partial(_mean_bits, index, release.values.astype(np.float64)), release.randomizer)
 
 

@@ -41,18 +41,10 @@ START = Start()
 
 
 class Target:
-    """Loss on releases, the base of all targets.
+    """Loss on releases, the base of all targets."""
 
-    Attributes
-    ----------
-    vectors : bool
-        Whether it can learn from noisy vectors, besides noisy labels.
-    weighted : bool
-        Whether the estimator must take `sample_weight`.
-    """
-
-    vectors: ClassVar[bool] = True
-    weighted: ClassVar[bool] = True
+    vectors: ClassVar[bool] = True  # learns from noisy vectors, besides noisy labels
+    weighted: ClassVar[bool] = True  # the estimator must take `sample_weight`
 
     def descends(self, estimator: Any, *, informed: bool) -> bool:  # noqa: ARG002
         """Return whether an estimator receives the likelihood itself, in place of weights."""
@@ -189,15 +181,10 @@ NAMES: dict[str, Target] = {
 
 def target_of(given: str | Target) -> Target:
     """Return the target with a name, or the given target."""
-    if isinstance(given, str):
-        if given not in NAMES:
-            raise InvalidInput(f"target is {given!r}, expected one of {', '.join(NAMES)}, or a Target")
-        return NAMES[given]
-    if not isinstance(given, Target):
-        raise InvalidInput(
-            f"target is of type {type(given).__name__}, expected a name or a Target such as Likelihood()"
-        )
-    return given
+    found = NAMES.get(given) if isinstance(given, str) else given
+    if not isinstance(found, Target):
+        raise InvalidInput(f"target is {given!r}, expected one of {', '.join(NAMES)}, or a Target such as Likelihood()")
+    return found
 
 
 def check_estimator_fits(estimator: Any, target: Target, *, informed: bool = False) -> None:
@@ -210,7 +197,8 @@ def check_estimator_fits(estimator: Any, target: Target, *, informed: bool = Fal
 
 def check_estimator(estimator: Any, predict: str, kind: str, weighted: str | None, way: str) -> None:
     """Refuse an estimator without `fit` or `predict`, or without a needed `sample_weight`."""
-    name, missing = type(estimator).__name__, [each for each in ("fit", predict) if not hasattr(estimator, each)]
+    name = type(estimator).__name__
+    missing = [each for each in ("fit", predict) if not hasattr(estimator, each)]
     if missing:
         raise InvalidInput(f"the estimator {name} has no {' and no '.join(missing)}, expected {kind}")
     if weighted and not has_fit_parameter(estimator, "sample_weight"):
@@ -225,14 +213,10 @@ def likelihood_of(releases: Releases) -> Floats:
 
 
 def posterior(table: Floats, belief: Floats) -> Floats:
-    """Compute the posterior of each label, shape ``(n, K)``.
-
-    It is the normalised likelihood if the beliefs exclude every possible label.
-    """
+    """Compute the posterior of each label, shape ``(n, K)``."""
     joint = table * belief
-    totals = joint.sum(axis=1, keepdims=True)
     # A belief of exactly 0 at every possible label is wrong: use the likelihood alone.
-    joint = np.where(totals > 0, joint, table)
+    joint = np.where(joint.sum(axis=1, keepdims=True) > 0, joint, table)
     weights: Floats = joint / joint.sum(axis=1, keepdims=True)
     return weights
 

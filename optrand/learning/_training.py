@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
@@ -67,7 +68,6 @@ class Training:
 
     @property
     def numbers(self) -> Floats:
-        """The labels as numbers, for a regressor increasing."""
         return np.array(self.domain.labels, dtype=np.float64)
 
     def features(self, rows: Rows) -> Any:
@@ -117,11 +117,10 @@ class Training:
         As a stage is a random part of all rows, its weight does not bias the model.
         """
         releases = [release for stage in stages for release in stage]
-        rows = np.concatenate([release.rows for release in releases])
-        values = np.concatenate([np.asarray(release.values, dtype=np.float64) for release in releases])
+        features, values = _examples(self.X, releases)
         model = clone(self.estimator if estimator is None else estimator)
         if len(stages) == 1:
-            return model.fit(self.features(rows), values)
+            return model.fit(features, values)
         parts = []
         for stage in stages:
             sizes = np.array([len(release) for release in stage])
@@ -129,12 +128,16 @@ class Training:
             noise = np.array([2 * release.randomizer.value for release in stage])
             parts.append(np.full(sizes.sum(), 1 / (sizes @ noise / sizes.sum() + spread)))
         weights = np.concatenate(parts)
-        return model.fit(self.features(rows), values, sample_weight=weights / weights.mean())
+        return model.fit(features, values, sample_weight=weights / weights.mean())
+
+
+def _examples(X: Any, releases: Sequence[LabelRelease]) -> tuple[Any, Floats]:
+    rows = np.concatenate([release.rows for release in releases])
+    return _safe_indexing(X, rows), np.concatenate([release.values for release in releases], dtype=np.float64)
 
 
 def clip_to_range(predictions: Any, labels: Floats) -> Floats:
-    found: Floats = np.clip(np.asarray(predictions, dtype=np.float64), labels[0], labels[-1])
-    return found
+    return np.asarray(predictions, dtype=np.float64).clip(labels[0], labels[-1])
 
 
 def tilt_priors(prior: Floats, labels: Floats, means: Floats, weights: NDArray[Any] | None = None) -> Floats:
@@ -174,26 +177,17 @@ def _tilt(prior: Floats, places: Floats, means: Floats, tau: float) -> Floats:
     # 60 halvings determine a tilt to the precision of floats.
     for _ in range(60):
         middle = (low + high) / 2
-        above = _normalize(logs + middle[:, np.newaxis] * places) @ places > means
+        above = softmax(logs + middle[:, np.newaxis] * places, axis=1) @ places > means
         low, high = np.where(above, low, middle), np.where(above, middle, high)
-    return _normalize(logs + ((low + high) / 2)[:, np.newaxis] * places)
-
-
-def _normalize(logs: Floats) -> Floats:
-    powers = np.exp(logs - logs.max(axis=1, keepdims=True))
-    rows: Floats = powers / powers.sum(axis=1, keepdims=True)
-    return rows
+    return np.asarray(softmax(logs + ((low + high) / 2)[:, np.newaxis] * places, axis=1))
 
 
 def is_release(y: Any) -> bool:
     """Return whether `y` is released labels: a pair of labels and record, or releases of private labels."""
-    if isinstance(y, LabelRelease):
+    if isinstance(y, (list, tuple)) and y and all(isinstance(one, LabelRelease) for one in y):
         return True
-    if not isinstance(y, (list, tuple)) or not y:
-        return False
-    if all(isinstance(one, LabelRelease) for one in y):
-        return True
-    return isinstance(y, tuple) and len(y) in (2, 3) and (isinstance(y[1], (Mechanism, Released)) or _is_frame(y[1]))
+    pair = isinstance(y, tuple) and len(y) in (2, 3)
+    return isinstance(y, LabelRelease) or (pair and (isinstance(y[1], (Mechanism, Released)) or _is_frame(y[1])))
 
 
 def releases_of(y: Any, rows: int) -> list[LabelRelease]:
@@ -258,10 +252,9 @@ def fit_numbers(estimator: Any, X: Any, releases: Sequence[LabelRelease]) -> Any
     to that mean. A fixed point is one of expectation maximisation, which would take a share :math:`\rho` of each step:
     the part of a label's variance that is left in a released one.
     """
-    features = _safe_indexing(X, np.concatenate([release.rows for release in releases]))
     if all(_is_unbiased(release.randomizer) for release in releases):
-        values = np.concatenate([np.asarray(release.values, dtype=np.float64) for release in releases])
-        return clone(estimator).fit(features, values)
+        return clone(estimator).fit(*_examples(X, releases))
+    features = _safe_indexing(X, np.concatenate([release.rows for release in releases]))
     order = releases[0].domain.order
     numbers = np.array(releases[0].domain.numbers)[order]
     table, priors = likelihood_of(releases)[:, order], priors_of(releases)
@@ -293,27 +286,23 @@ def _of_record(noisy: Any, record: Any, groups: Any = None) -> list[LabelRelease
     """Split the released labels of a record by the mechanisms that drew them."""
     if _is_frame(record):
         raise InvalidInput("the record is of several columns: pass (noisy[column], record[column]) of one of them")
-    if groups is None and not isinstance(record, Mechanism) and record.groups:
-        raise InvalidInput(
-            f"the release is by groups of {', '.join(record.groups)}: pass (noisy, record, groups), with these columns"
-        )
     if isinstance(record, Mechanism):
         mechanisms, values = [record], np.asarray(noisy, dtype=np.float64)
         places = np.zeros(values.size, dtype=np.intp)
+    elif groups is None and record.groups:
+        raise InvalidInput(
+            f"the release is by groups of {', '.join(record.groups)}: pass (noisy, record, groups), with these columns"
+        )
     else:
         mechanisms, places, values = record.by_row(noisy, groups)
-    domain = _domain_of(record)
-    present = ~np.isnan(values)
-    found = [np.flatnonzero(present & (places == place)) for place in range(len(mechanisms))]
-    spent = Spent(record.epsilon)
-    for rows, mechanism in zip(found, mechanisms, strict=True):
+    domain, spent, found = _domain_of(record), Spent(record.epsilon), []
+    for place, mechanism in enumerate(mechanisms):
+        rows = np.flatnonzero(~np.isnan(values) & (places == place))
         # This refuses values that are not outputs.
         output_numbers(values[rows], mechanism)
-    return [
-        LabelRelease(rows, values[rows], mechanism, domain, spent)
-        for rows, mechanism in zip(found, mechanisms, strict=True)
-        if rows.size or len(mechanisms) == 1
-    ]
+        if rows.size or len(mechanisms) == 1:
+            found.append(LabelRelease(rows, values[rows], mechanism, domain, spent))
+    return found
 
 
 def _domain_of(record: Any) -> Domain:
