@@ -221,7 +221,7 @@ class LPRRSGD:
         """
         features, largest = _check(X, labels, loss)
         chosen = np.full((len(labels), loss.k), 1 / loss.k) if priors is None else priors
-        batch = RRWithPriorBatch(chosen, self.epsilon)
+        batch = RRWithPriorBatch(np.asarray(chosen, dtype=np.float64), self.epsilon)
         release = labels.release(slice(None), batch)
         weights, lipschitz = release.loss_weights, loss.lipschitz(largest, self.diameter / 2)
         bound = self.gradient_bound(int(batch.k_star.max()), lipschitz, loss.distance(largest))

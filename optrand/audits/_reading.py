@@ -124,9 +124,10 @@ def _exact(entry: Any, y: int, i: int) -> Fraction:
         raise InvalidInput(f"{where} is of type {type(entry).__name__}, expected a number, or a decimal as text")
     if isinstance(entry, Rational):
         return Fraction(entry)
+    number: Any = entry
     try:
         # Floats with more digits than Python's keep all of them.
-        return Fraction(*entry.as_integer_ratio())
+        return Fraction(*number.as_integer_ratio())
     except (ValueError, OverflowError):
         raise InvalidInput(f"{where} is {entry}, expected a probability") from None
 

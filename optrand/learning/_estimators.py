@@ -426,8 +426,10 @@ def _rehearsal_rows(X: Any) -> NDArray[np.intp]:
 
 def _rows_with_gaps(X: Any) -> NDArray[np.intp]:
     """Return the indices of rows with a missing or infinite entry, as far as numpy can decide it."""
-    # The sum of a sparse row is finite if all of its entries are.
-    cells = X.sum(axis=1) if sparse.issparse(X) else X
+    cells: Any = X
+    if sparse.issparse(X):
+        # The sum of a sparse row is finite if all of its entries are.
+        cells = cells.sum(axis=1)
     try:
         gaps = np.asarray(X.isna()) if hasattr(X, "isna") else ~np.isfinite(np.asarray(cells, dtype=np.float64))
     except (TypeError, ValueError):
