@@ -45,8 +45,7 @@ def default_plan(rows: int, epsilon: float) -> Plan:
 def _mix(prior: Floats, overall: Floats) -> Floats:
     """Mix a small share of the global prior into others, so that every label has weight."""
     mixed = (1 - GROUP.global_share) * prior + GROUP.global_share * overall
-    rows: Floats = mixed / mixed.sum(axis=-1, keepdims=True)
-    return rows
+    return np.asarray(mixed / mixed.sum(axis=-1, keepdims=True))
 
 
 def _release_with_priors(
@@ -57,19 +56,14 @@ def _release_with_priors(
     `share` of epsilon is for the prior. None splits by the rule of :func:`~optrand.sampling.split_budget`. The
     mixture of all priors by public size is a small share of each.
     """
-    epsilon, sizes = training.epsilon, [rows.size for rows in members]
-    splits = [
-        split_budget(epsilon, training.k, size) if share is None else split_at(epsilon, share * epsilon)
-        for size in sizes
-    ]
-    priors = [training.prior(rows, split.prior).probabilities for rows, split in zip(members, splits, strict=True)]
-    overall = np.average(priors, axis=0, weights=sizes)
-    return training.release_optimally(
-        [
-            RowGroup(rows, _mix(prior, overall), split.labels, penalty)
-            for rows, prior, split in zip(members, priors, splits, strict=True)
-        ]
-    )
+    epsilon, priors, rest = training.epsilon, [], []
+    for rows in members:
+        split = split_budget(epsilon, training.k, rows.size) if share is None else split_at(epsilon, share * epsilon)
+        priors.append(training.prior(rows, split.prior).probabilities)
+        rest.append(split.labels)
+    overall = np.average(priors, axis=0, weights=[rows.size for rows in members])
+    groups = zip(members, priors, rest, strict=True)
+    return training.release_optimally([RowGroup(rows, _mix(one, overall), left, penalty) for rows, one, left in groups])
 
 
 @dataclass(frozen=True)

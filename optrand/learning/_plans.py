@@ -112,7 +112,7 @@ def pool_small_groups(groups: Groups, smallest: int) -> Groups:
     last = max(small, int(np.searchsorted(together, smallest)) + 1)
     names = np.arange(len(groups))
     names[order[:last]] = order[0]
-    return Groups.of_ids(names[groups.index], names=[int(one) for one in dict.fromkeys(names.tolist())])
+    return Groups.of_ids(names[groups.index], names=list(dict.fromkeys(names.tolist())))
 
 
 def members_of(groups: Groups, rows: Rows) -> list[Rows]:
@@ -249,9 +249,9 @@ class Stages(Plan):
 
     def check(self, rows: int, k: int) -> None:
         """Refuse a split that leaves a stage without rows."""
-        empty = [stage + 1 for stage, part in enumerate(self.parts(rows, np.random.default_rng(0))) if not part.size]
-        if empty:
-            raise InvalidInput(f"stage {empty[0]} of {self.n} would have none of the {rows} rows: use fewer stages")
+        for stage, part in enumerate(self.parts(rows, np.random.default_rng(0)), 1):
+            if not part.size:
+                raise InvalidInput(f"stage {stage} of {self.n} would have none of the {rows} rows: use fewer stages")
         if self.domain_prior is not None:
             self.domain_prior.check(int(self.shares[0] * rows), k)
 
@@ -295,8 +295,7 @@ def keep_two_labels(priors: Floats, epsilon: float) -> Floats:
     first, second = np.argsort(-priors[lone], axis=1, kind="stable")[:, :2].T
     # A billionth above the threshold, at which keeping one label or two is equally good.
     lifted[lone, second] = lifted[lone, first] * np.exp(-epsilon) * (1 + 1e-9)
-    rows: Floats = lifted / lifted.sum(axis=1, keepdims=True)
-    return rows
+    return np.asarray(lifted / lifted.sum(axis=1, keepdims=True))
 
 
 def select_likeliest(release: LabelRelease, beliefs: Floats, top: int) -> LabelRelease:
@@ -372,5 +371,4 @@ class NearestNeighbour(Bits):
 
 
 def _mean_bits(index: NearestNeighbors, bits: Floats, X: Any) -> Floats:
-    means: Floats = bits[index.kneighbors(X, return_distance=False)].mean(axis=1)
-    return means
+    return np.asarray(bits[index.kneighbors(X, return_distance=False)].mean(axis=1))

@@ -217,8 +217,7 @@ def posterior(table: Floats, belief: Floats) -> Floats:
     joint = table * belief
     # A belief of exactly 0 at every possible label is wrong: use the likelihood alone.
     joint = np.where(joint.sum(axis=1, keepdims=True) > 0, joint, table)
-    weights: Floats = joint / joint.sum(axis=1, keepdims=True)
-    return weights
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +227,6 @@ class ConstantModel:
     classes_: NDArray[np.int64]
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return probability 1 of the class for every row."""
         return np.ones((_num_samples(X), 1))
 
 
@@ -253,7 +251,6 @@ def fit_weighted(estimator: Any, X: Any, weights: Floats, *, before: Any = None,
     """Train a clone on a copy of each row for every label whose weight is above a share of the row's largest."""
     if hasattr(estimator, "fit_weights"):
         return continue_from(estimator, before).fit_weights(X, weights)
-    # Estimators take one label per row, so repeat rows for every label whose weight is large enough.
     sizes = np.abs(weights)
     rows, labels = np.nonzero(sizes > smallest * sizes.max(axis=1, keepdims=True))
     # A model of other classes cannot be continued.
@@ -276,5 +273,4 @@ def _class_numbers(release: LabelRelease) -> NDArray[np.intp]:
     if values.dtype.kind in "iu":
         return values.astype(np.intp)
     inputs = label_inputs(release.randomizer, release.domain)
-    numbers: NDArray[np.intp] = np.abs(values[:, np.newaxis] - inputs).argmin(axis=1)
-    return numbers
+    return np.asarray(np.abs(values[:, np.newaxis] - inputs).argmin(axis=1))
