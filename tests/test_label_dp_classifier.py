@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from asserting import assert_error, by_case
+from examples_to_learn import CLASSES, blobs
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_blobs
@@ -44,14 +45,6 @@ from optrand.learning._cluster_plans import heterogeneity
 from optrand.learning._plans import keep_two_labels, pool_small_groups, select_likeliest, temper
 from optrand.learning._targets import posterior
 from optrand.sampling._entropy import SeededEntropy
-
-CLASSES = ["red", "green", "blue"]
-CENTRES = [[0, 0], [4, 0], [0, 4]]
-
-
-def blobs(n: int = 600, seed: int = 0):
-    X, y = make_blobs(n, centers=CENTRES, cluster_std=1.0, random_state=seed)
-    return X, np.array(CLASSES)[y]
 
 
 def holder(y, epsilon: float = 2.0, **options) -> PrivateLabels:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from asserting import assert_error
+from examples_to_learn import line, sides
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.neighbors import KNeighborsRegressor
@@ -36,12 +37,6 @@ from optrand.sampling._entropy import SeededEntropy
 LABELS = range(21)
 
 
-def line(n: int = 1200, seed: int = 0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 2))
-    return X, np.clip(np.rint(10 + 3 * X[:, 0] + rng.normal(size=n)), 0, 20)
-
-
 def holder(y, epsilon: float = 2.0, **options) -> PrivateLabels:
     return PrivateLabels(y, epsilon, LABELS, source=SeededEntropy(4), **options)
 
@@ -49,10 +44,6 @@ def holder(y, epsilon: float = 2.0, **options) -> PrivateLabels:
 def model(plan=None, bias_penalty=None, *, epsilon=2.0, estimator=None, **options) -> LabelDPRegressor:
     chosen = Ridge() if estimator is None else estimator
     return LabelDPRegressor(chosen, epsilon, plan, bias_penalty, random_state=0, **options)
-
-
-def sides(X):
-    return (np.asarray(X)[:, 0] > 0).astype(int)
 
 
 PLANS = [OnePrior(0.2), PublicClusters(sides, 0.1, 50), TwoStages(0.3), RowPriors(0.3, levels=4)]

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from asserting import assert_error, by_case
+from examples_to_learn import CLASSES, blobs, line
 from sklearn.base import clone
-from sklearn.datasets import make_blobs
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -30,19 +30,6 @@ from optrand.learning import (
 from optrand.learning._training import releases_of, tilt_priors
 from optrand.release._record import FrameRecord
 from optrand.sampling._entropy import SeededEntropy
-
-CLASSES = ["red", "green", "blue"]
-
-
-def blobs(n: int = 900):
-    X, y = make_blobs(n, centers=[[0, 0], [4, 0], [0, 4]], cluster_std=1.0, random_state=0)
-    return X, np.array(CLASSES)[y]
-
-
-def line(n: int = 4000):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, 1))
-    return X, np.clip(np.rint(10 + 3 * X[:, 0] + rng.normal(size=n)), 0, 20).astype(int)
 
 
 def test_a_release_of_classes_is_trained_on_fresh_and_loaded(tmp_path) -> None:
@@ -121,7 +108,7 @@ def test_rows_without_a_label_are_left_out() -> None:
     given[::3] = None
     noisy, record = optrand.randomize(given, 4.0, labels=CLASSES, nulls="pass")
     model = LabelDPClassifier(LogisticRegression()).fit(X, (noisy, record))
-    assert model.releases_[0].rows.tolist() == np.flatnonzero(np.arange(900) % 3).tolist()
+    assert model.releases_[0].rows.tolist() == np.flatnonzero(np.arange(600) % 3).tolist()
     assert (model.predict(X) == y).mean() > 0.9
 
 
@@ -134,7 +121,7 @@ def test_scores_of_probabilities_are_right() -> None:
 
 
 def test_unbiased_numbers_are_trained_on_as_they_are() -> None:
-    X, y = line()
+    X, y = line(4000)
     noisy, record = optrand.randomize(y, 2.0, labels=range(21))
     model = LabelDPRegressor(LinearRegression()).fit(X, (noisy, record))
     plain = LinearRegression().fit(X, noisy)
@@ -151,7 +138,7 @@ def test_biased_numbers_are_trained_on_by_their_likelihood(penalty) -> None:
     mechanism = optrand.solve(optrand.regression(range(21), prior, 1.5, bias_penalty=penalty))
     noisy = mechanism.sample(y, source=SeededEntropy(2))
     slopes = [
-        float(np.diff(made.predict([[0.0], [1.0]]))[0])
+        float(np.diff(made.predict([[0.0, 0.0], [1.0, 0.0]]))[0])
         for made in (
             LinearRegression().fit(X, y),
             LinearRegression().fit(X, noisy),
@@ -169,7 +156,7 @@ def test_biased_numbers_are_trained_on_by_their_likelihood(penalty) -> None:
     ids=lambda plan: type(plan).__name__,
 )
 def test_a_model_of_released_labels_has_cost_their_histograms_too(plan) -> None:
-    (X, y), domain = (line(), range(21)) if plan.for_numbers else (blobs(600), CLASSES)
+    (X, y), domain = (line(4000), range(21)) if plan.for_numbers else (blobs(), CLASSES)
     labels = PrivateLabels(y, 2.0, domain, source=SeededEntropy(3))
     made = LabelDPRegressor(LinearRegression()) if plan.for_numbers else LabelDPClassifier(LogisticRegression())
     if isinstance(plan, Clusters):
