@@ -43,15 +43,12 @@ class Spread:
         Number of independent numbers that were averaged.
     variance : float
         Estimate of the mean of their variances.
-    sample_variance : float
-        Their sample variance, whose expectation is at least that mean.
     width : float
         Width of a range that certainly holds all of them.
     """
 
     size: int
     variance: float
-    sample_variance: float
     width: float
 
 
@@ -66,7 +63,7 @@ def normal(spread: Spread, confidence: float) -> float:
 
     Examples
     --------
-    >>> round(normal(Spread(10_000, variance=4.0, sample_variance=5.0, width=8.0), 0.95), 6)
+    >>> round(normal(Spread(10_000, variance=4.0, width=8.0), 0.95), 6)
     0.039204
     """
     quantile = float(stdtrit(spread.size - 1, (1 + confidence) / 2))
@@ -80,30 +77,10 @@ def hoeffding(spread: Spread, confidence: float) -> float:
 
     Examples
     --------
-    >>> round(hoeffding(Spread(10_000, variance=4.0, sample_variance=5.0, width=8.0), 0.95), 6)
+    >>> round(hoeffding(Spread(10_000, variance=4.0, width=8.0), 0.95), 6)
     0.108648
     """
     return spread.width * math.sqrt(math.log(2 / (1 - confidence)) / (2 * spread.size))
-
-
-def empirical_bernstein(spread: Spread, confidence: float) -> float:
-    r"""Compute the half-width by the empirical Bernstein bound ([MP09]), valid at any size, narrow at small variance.
-
-    .. math:: \sqrt{2 V \ln(4 / \delta) / N} + \mathrm{width} \cdot 7 \ln(4 / \delta) / 3 (N - 1),
-              \qquad \delta = 1 - \mathrm{confidence},
-
-    with the sample variance ``V``. Each side holds with probability :math:`1 - \delta / 2`. Stated for values of one
-    distribution, it holds for independent ones: Bennett's inequality then has the mean of their variances, and the
-    expectation of ``V`` is at least that.
-
-    Examples
-    --------
-    >>> spread = Spread(10_000, variance=4.0, sample_variance=5.0, width=8.0)
-    >>> round(empirical_bernstein(spread, 0.95), 6)
-    0.074377
-    """
-    log = math.log(4 / (1 - confidence))
-    return math.sqrt(2 * spread.sample_variance * log / spread.size) + 7 * spread.width * log / (3 * (spread.size - 1))
 
 
 @suggest_attributes(
@@ -172,7 +149,7 @@ class Estimate:
         confidence : float
             Between 0 and 1.
         method : IntervalMethod
-            :func:`normal`, or :func:`hoeffding` or :func:`empirical_bernstein`, which keep the confidence at any size.
+            :func:`normal`, or :func:`hoeffding`, which keeps the confidence at any size.
         """
         return self._around(self.sample_variance, confidence, method)
 
@@ -185,11 +162,8 @@ class Estimate:
         if not 0 < level < 1:
             raise InvalidInput(f"confidence is {level:g}, expected a number between 0 and 1, such as 0.95")
         if not callable(method):
-            raise InvalidInput(
-                f"method is {method!r}, expected a function: optrand.estimate.normal, hoeffding or empirical_bernstein"
-            )
-        spread = Spread(self.size, variance, self.sample_variance, self.high - self.low)
-        reach = method(spread, level) + self.bias
+            raise InvalidInput(f"method is {method!r}, expected a function: optrand.estimate.normal or hoeffding")
+        reach = method(Spread(self.size, variance, self.high - self.low), level) + self.bias
         return self.value - reach, self.value + reach
 
 
