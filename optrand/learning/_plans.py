@@ -1,10 +1,8 @@
 """Plans: the rows, the randomizers and the order of releases, and the charge of a row.
 
-This module has the plans of classes in [G21], [Z25] and [MEMP21]. Clusters and peers of [E22] are in
-:mod:`optrand.learning._cluster_plans`, plans of numbers in :mod:`optrand.learning._number_plans`. ``docs/learning.md``
-has tables of all plans and of the charges of a row, which is in one stage, one group and one cluster.
-
-Shares are rounded so that the exact sum of the two floats is at most epsilon.
+These are the plans of classes in [G21], [Z25] and [MEMP21]. ``docs/learning.md`` has tables of all plans and of the
+charges of a row, which is in one stage, one group and one cluster. Shares are rounded so that the exact sum of the two
+floats is at most epsilon.
 """
 
 from __future__ import annotations
@@ -51,10 +49,7 @@ class Plan:
         """Refuse sizes that the plan cannot handle, before anything is drawn."""
 
     def penalty(self, rows: int) -> float:
-        """Return the default bias penalty of a regressor.
-
-        It is the number of rows per parameter of a model with as many parameters as the root of its rows.
-        """
+        """Return the default bias penalty: rows per parameter, if a model has as many as the root of its rows."""
         return math.sqrt(rows) if self.penalises_bias else math.inf
 
     def train(self, training: Training) -> Any:
@@ -144,11 +139,6 @@ class DomainPrior(InClusters):
     -----
     A row pays ``share * epsilon`` for the histogram of its cluster and the rest of epsilon for its label. The
     likelihood begins with the priors, which are paid for.
-
-    Examples
-    --------
-    >>> DomainPrior(50, share=0.1)
-    DomainPrior(clusters=50, share=0.1, smallest=50, least=2)
     """
 
     informed = True
@@ -164,7 +154,7 @@ class DomainPrior(InClusters):
         check_integer(self.least, "least", 1, 2)
 
     def priors(self, training: Training, rows: Rows) -> tuple[Floats, float]:
-        """Release a prior for each row, and return the priors, shape ``(m, K)``, and the rest of epsilon."""
+        """Release a prior of each cluster. Return that of each row, shape ``(m, K)``, and the rest of epsilon."""
         split = split_at(training.epsilon, self.share * training.epsilon)
         groups = self.groups(training, rows)
         table = np.empty((rows.size, training.k))
@@ -187,8 +177,8 @@ class Stages(Plan):
     split : tuple of float, optional
         Shares of the rows of each stage, which sum to 1, by default 60 : 40, and 40 : 30 : 30.
     temperature : float
-        Temperature of the softmax of beliefs, ``p**(1 / temperature)``. The likelihood needs none. [G21] sharpens, with
-        less than 1, beliefs that cross entropy on noisy labels has blurred.
+        Exponent ``1 / temperature`` of beliefs. The likelihood needs none. [G21] sharpens, with less than 1, beliefs
+        that cross entropy on noisy labels has blurred.
     least : int
         Least number of labels that a randomizer keeps, 1 or 2. With 1 an overconfident model wastes rows. The first
         stage has that of its `domain_prior`, if there is one.
@@ -202,7 +192,7 @@ class Stages(Plan):
     Notes
     -----
     Each row is in one stage and pays epsilon there. With a `domain_prior` a row of the first stage pays both parts of
-    it. The split is random, by the classifier's `random_state`, and independent of labels.
+    it. The split is random, by the classifier's `random_state`.
 
     Examples
     --------

@@ -73,9 +73,9 @@ class PrivateLabels:
     Notes
     -----
     *Account.* Two tables are neighbours if they differ in one label. A release charges every row whose label it reads,
-    exactly, before anything is drawn, and nothing is refunded. Charges on one row add up (basic composition). A
-    neighbour differs in one row, so the table has spent the maximum over rows. This holds if rows and randomizers of a
-    release are chosen from public data and earlier releases.
+    exactly, before anything is drawn, and nothing is refunded. Charges on one row add up (basic composition), and the
+    table has spent the maximum over rows. This holds if rows and randomizers of a release are chosen from public data
+    and earlier releases.
 
     *Slices* ``labels[places]`` are views on one account, as scikit-learn makes them. Arrays, copies and pickles are
     refused, as they would have another account. This is a guard against mistakes, not against code that reads

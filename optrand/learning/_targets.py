@@ -237,11 +237,8 @@ def fit_classes(model: Any, X: Any, labels: NDArray[Any], **options: Any) -> Any
 
 
 def continue_from(estimator: Any, before: Any) -> Any:
-    """Return a clone to be trained, or a copy of the earlier model if the estimator has `warm_start`.
-
-    Ensembles of trees are cloned: with `warm_start` they would keep their trees and add none, since `n_estimators` or
-    `max_iter` counts all of them.
-    """
+    """Return a clone to be trained, or a copy of the earlier model if the estimator has `warm_start`."""
+    # Ensembles would keep their trees and add none, since `n_estimators` or `max_iter` counts all of them.
     trees = hasattr(estimator, "n_estimators") or hasattr(estimator, "max_bins")
     warm = getattr(estimator, "warm_start", False) and not trees
     return deepcopy(before) if warm and not (before is None or isinstance(before, ConstantModel)) else clone(estimator)

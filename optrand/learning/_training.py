@@ -98,10 +98,9 @@ class Training:
         return clip_to_range(model.predict(self.features(rows)), self.numbers)
 
     def learn(self, releases: Sequence[LabelRelease], *, before: Any = None, beliefs: Floats | None = None) -> Any:
-        """Train a classifier on releases. Without an earlier model start from `beliefs`, the priors of all their rows.
+        """Train a classifier on releases.
 
-        Otherwise training starts from the predictions of the model `before`, and from the model itself if the estimator
-        has `warm_start`.
+        Training starts from the predictions of the model `before`, or without one from `beliefs`, priors of all rows.
         """
         rows = np.concatenate([release.rows for release in releases])
         known = beliefs if before is None else self.beliefs(before, rows)
@@ -147,8 +146,7 @@ def tilt_priors(prior: Floats, labels: Floats, means: Floats, weights: NDArray[A
 
     The tilt :math:`\theta_i` gives row `i` its mean. One :math:`\tau \geq 0` for all rows takes from the prior's
     variance the part that the predictions explain, so that the rows' distributions have, together, the variance of the
-    prior, which is positive everywhere. Means outside the labels, or nearly at an end, are moved inside. `weights` are
-    the numbers of rows of each mean, by default 1. Shape ``(m, K)``.
+    prior, which is positive everywhere. `weights` are the numbers of rows of each mean, by default 1. Shape ``(m, K)``.
     """
     scale = labels[-1] - labels[0]
     places = (labels - labels[0]) / scale
