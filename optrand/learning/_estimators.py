@@ -94,8 +94,9 @@ class _PrivateFit(MetaEstimatorMixin):  # type: ignore[misc]
         if rows != len(labels):
             raise InvalidInput(f"X has {rows} samples and y {len(labels)}, expected a label for each row")
         labels.require(Spent(self._budget()))
-        plan = self._default_plan(X) if self.plan is None else self.plan
-        regresses = isinstance(self, RegressorMixin)
+        regresses, plan = isinstance(self, RegressorMixin), self.plan
+        if plan is None:
+            plan = default_plan(rows, self._budget()) if regresses else Stages(1)
         one = "TwoStages()" if regresses else "Stages(2)"
         expect(plan, Plan, "plan", f"a plan such as {one}")
         if plan.for_numbers != regresses:
@@ -258,9 +259,6 @@ class LabelDPClassifier(_PrivateFit, ClassifierMixin, BaseEstimator):  # type: i
         likeliest = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[likeliest])
 
-    def _default_plan(self, X: Any) -> Plan:  # noqa: ARG002
-        return Stages(1)
-
     def _set_domain(self, domain: Domain) -> None:
         self._order = domain.order
         self.classes_ = domain.array[self._order]
@@ -377,9 +375,6 @@ class LabelDPRegressor(_PrivateFit, RegressorMixin, BaseEstimator):  # type: ign
     def certificates_(self) -> Any:
         """Certificates of the mechanisms of all releases."""
         return [release.randomizer.certificate for release in self.releases_]
-
-    def _default_plan(self, X: Any) -> Plan:
-        return default_plan(_num_samples(X), math.inf if self.epsilon is None else check_epsilon(self.epsilon))
 
     def _set_domain(self, domain: Domain) -> None:
         if domain.numbers is None:
