@@ -149,6 +149,17 @@ def test_biased_numbers_are_trained_on_by_their_likelihood(penalty) -> None:
     assert slopes[2] == pytest.approx(slopes[0], rel=0.1)
 
 
+@pytest.mark.parametrize("labels", [range(21), [*range(20), 100]], ids=["even", "uneven"])
+def test_labels_with_bias_and_nearly_no_noise_are_trained_on_as_they_are(labels) -> None:
+    """The mechanism's prior is wrong, and must not make steps larger than the labels say."""
+    X, places = line()
+    mechanism = optrand.solve(optrand.regression(labels, np.full(21, 1 / 21), 16.0, bias_penalty=0.0))
+    noisy = mechanism.sample(np.array(labels)[places], source=SeededEntropy(2))
+    assert mechanism.certificate.bias > 1e-6
+    fitted = LabelDPRegressor(LinearRegression()).fit(X, (noisy, mechanism)).estimator_
+    np.testing.assert_allclose(fitted.coef_, LinearRegression().fit(X, noisy).coef_, rtol=0.01, atol=0.01)
+
+
 @by_case(
     "plan",
     *(OnePrior(), TwoStages(groups=3), RowPriors(levels=4), PublicClusters(2)),

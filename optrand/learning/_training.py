@@ -243,12 +243,12 @@ def fit_numbers(estimator: Any, X: Any, releases: Sequence[LabelRelease]) -> Any
 
     Unbiased values are used as they are. Biased ones are replaced, in five rounds of Fisher scoring, by
 
-    .. math:: m_i + \frac{E[y \mid z_i, m_i] - m_i}{\rho}, \qquad
-              \rho = \frac{\sum_i (E[y \mid z_i, m_i] - m_i)^2}{\sum_i \operatorname{Var}[y \mid m_i]},
+    .. math:: m_i + \frac{s_i}{\rho}, \qquad s_i = E[y \mid z_i, m_i] - m_i, \qquad
+              \rho = \frac{\sum_i s_i^2}{\sum_i s_i^2 + \operatorname{Var}[y \mid z_i, m_i]},
 
     where :math:`m_i` is the prediction of the round before, and a label is distributed as the mechanism's prior, tilted
     to that mean. A fixed point is one of expectation maximisation, which would take a share :math:`\rho` of each step:
-    the part of a label's variance that is left in a released one.
+    the part of a label's variance that is left in a released one, 1 without noise.
     """
     if all(_is_unbiased(release.randomizer) for release in releases):
         return clone(estimator).fit(*_examples(X, releases))
@@ -264,9 +264,12 @@ def fit_numbers(estimator: Any, X: Any, releases: Sequence[LabelRelease]) -> Any
     for _ in range(5):
         nearest = np.abs(means[:, np.newaxis] - levels).argmin(axis=1)
         beliefs = tilt_priors(prior, numbers, levels, np.bincount(nearest, minlength=levels.size))[nearest]
-        means = beliefs @ numbers
-        steps = posterior(table, beliefs) @ numbers - means
-        share = (steps @ steps) / (beliefs @ numbers**2 - means**2).sum()
+        means, after = beliefs @ numbers, posterior(table, beliefs)
+        steps = after @ numbers - means
+        # Were beliefs right, the denominator would be the variance before the release. If they are wrong and the noise
+        # is small, steps divided by a share of that variance would be too large.
+        squares = steps @ steps
+        share = squares / (squares + (after @ numbers**2 - (after @ numbers) ** 2).sum())
         model = clone(estimator).fit(features, means + steps / share)
         means = clip_to_range(model.predict(features), numbers)
     return model
