@@ -160,6 +160,15 @@ def test_labels_with_bias_and_nearly_no_noise_are_trained_on_as_they_are(labels)
     np.testing.assert_allclose(fitted.coef_, LinearRegression().fit(X, noisy).coef_, rtol=0.01, atol=0.01)
 
 
+def test_a_rare_label_far_from_all_others_makes_no_step_longer_than_the_one_before() -> None:
+    """Once steps grew from round to round, to an R2 of -137."""
+    X, places = line(4000)
+    labels = np.array([*range(20), 100])
+    mechanism = optrand.solve(optrand.regression(labels, np.bincount(places) / 4000, 1.0, bias_penalty=5.0))
+    noisy = mechanism.sample(labels[places], source=SeededEntropy(1))
+    assert LabelDPRegressor(LinearRegression()).fit(X, (noisy, mechanism)).score(X, labels[places]) > 0.4
+
+
 @by_case(
     "plan",
     *(OnePrior(), TwoStages(groups=3), RowPriors(levels=4), PublicClusters(2)),
