@@ -51,7 +51,7 @@ PLANS = [OnePrior(0.2), PublicClusters(sides, 0.1, 50), TwoStages(0.3), RowPrior
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 3.0, 4.0])
 @pytest.mark.parametrize("prior", [[0.98, 0.01, 0.01], [0.2, 0.5, 0.3], [0.9, 0.1]])
-def test_no_unbiased_optimum_has_less_variance_than_the_bound_which_two_labels_reach(prior, epsilon) -> None:
+def test_no_unbiased_optimum_has_less_variance_than_the_bound(prior, epsilon) -> None:
     labels = np.array([0.0, 1.0, 5.0][: len(prior)])
     variances = optrand.solve(optrand.unbiased_regression(labels, prior, epsilon)).randomizer.variances
     farther = np.maximum(labels - labels[0], labels[-1] - labels)
