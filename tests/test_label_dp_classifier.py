@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from asserting import assert_error, by_case
+from examples_to_learn import CLASSES, blobs
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_blobs
@@ -20,7 +21,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn_checks import DECLARED, check_as_users_get_it
 
-from optrand.accounting._spent import Spent
 from optrand.baselines import Groups
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior_batch
 from optrand.errors import InvalidInput, OverBudget
@@ -42,17 +42,9 @@ from optrand.learning import (
     TwoStages,
 )
 from optrand.learning._cluster_plans import heterogeneity
-from optrand.learning._plans import keep_two_labels, pool_small_groups, select_rows, temper
+from optrand.learning._plans import keep_two_labels, pool_small_groups, select_likeliest, temper
 from optrand.learning._targets import posterior
 from optrand.sampling._entropy import SeededEntropy
-
-CLASSES = ["red", "green", "blue"]
-CENTRES = [[0, 0], [4, 0], [0, 4]]
-
-
-def blobs(n: int = 600, seed: int = 0):
-    X, y = make_blobs(n, centers=CENTRES, cluster_std=1.0, random_state=seed)
-    return X, np.array(CLASSES)[y]
 
 
 def holder(y, epsilon: float = 2.0, **options) -> PrivateLabels:
@@ -170,7 +162,7 @@ def gap(row: int, kind=np.asarray):
     (model(Alibi(), "bits"), None, "need bits"),
     (model(Alibi(steps=None)), None, "allow_inexact"),
     (model(target="best"), None, "expected one of"),
-    (model(target=3), None, "expected a name"),
+    (model(target=3), None, "or a Target"),
     (model(epsilon=0.0), None, "epsilon"),
     (model(Stages(3, split=(0.99, 0.005, 0.005))), None, "would have none"),
     (model(DomainPrior(smallest=100)), None, "fewer than smallest"),
@@ -185,6 +177,7 @@ def gap(row: int, kind=np.asarray):
     (model(), gap(7), "contains NaN"),
     (model(NearestNeighbour(5)), gap(7), "NaN"),
     *((model(), gap(1050, kind), "NaN") for kind in (np.asarray, np.ndarray.tolist, csr_array, pd.DataFrame)),
+    *((model(plan), None, r"Stages\(2\)$") for plan in (OnePrior(), TwoStages(), PublicClusters(), 2, Stages)),
 )
 def test_what_cannot_work_is_refused_before_anything_is_drawn(made, features, match) -> None:
     # Only the gaps are looked for beyond the thousand rows that an estimator is tried on.
@@ -192,12 +185,6 @@ def test_what_cannot_work_is_refused_before_anything_is_drawn(made, features, ma
     labels = holder(y)
     assert_error(match, made.fit, X if features is None else features(X), labels, error=(OverBudget, ValueError))
     assert labels.spent.epsilon == 0
-
-
-def test_rows_and_labels_must_agree() -> None:
-    X, y = blobs(40)
-    for labels, message in ((holder(y)[:39], "samples"), (None, "is None")):
-        assert_error(message, model().fit, X, labels)
 
 
 @pytest.mark.parametrize("kind", [list, np.array, pd.Series])
@@ -213,10 +200,12 @@ def test_plain_labels_are_fitted_with_declared_ones_and_pay_each_time(kind) -> N
     assert (clone(copy).fit(X, kind(y)).predict(X) == y).mean() > 0.9
 
 
-def test_plain_labels_that_are_not_declared_are_refused_and_not_repeated() -> None:
+def test_labels_of_other_rows_or_not_declared_are_refused_and_not_repeated() -> None:
     X, y = blobs(60)
     masked = np.ma.masked_array(np.arange(60) % 3, np.arange(60) == 7)
     for made, labels, message in (
+        (model(), holder(y)[:59], "60 samples and y 59"),
+        (model(), None, "is None"),
         (model(), y, "expected PrivateLabels"),
         (model(labels=CLASSES[:2]), y, "outside the 2 declared"),
         (model(labels=CLASSES), y[:59], "60 samples and y 59"),
@@ -237,14 +226,6 @@ def test_what_only_one_estimator_minds_another_takes() -> None:
     assert not model(Alibi(steps=None)).fit(X, holder(y, allow_inexact=True)).spent_.exact
     X[7, 1] = np.nan
     assert model(estimator=DecisionTreeClassifier(max_depth=3)).fit(X, holder(y)).predict(X).shape == (40,)
-
-
-@pytest.mark.parametrize("plan", [OnePrior(), TwoStages(), PublicClusters(), 2, Stages], ids=str)
-def test_a_plan_of_the_other_estimator_is_refused_before_it_is_paid_for(plan) -> None:
-    X, y = blobs()
-    labels = holder(y)
-    assert_error(r"Stages\(2\)$", model(plan).fit, X, labels)
-    assert labels.spent == Spent()
 
 
 def test_a_row_that_cannot_pay_stops_the_whole_plan() -> None:
@@ -306,14 +287,11 @@ def test_frames_clones_and_random_states_of_every_kind() -> None:
         assert fitted.score(frame, y) > 0.5
 
 
-def test_labels_are_named_y_and_are_no_metadata() -> None:
-    assert "labels" not in model().get_metadata_routing().fit.requests
-    assert not hasattr(LabelDPClassifier, "set_fit_request")
-
-
 def test_checks_of_scikit_learn_on_the_class_that_users_get() -> None:
     made = LabelDPClassifier(LogisticRegression(), 60.0, target=Likelihood(rounds=1), labels=DECLARED)
     assert check_as_users_get_it(made) >= 45
+    # Labels are named y, and are no metadata.
+    assert not hasattr(LabelDPClassifier, "set_fit_request")
 
 
 def test_a_second_label_is_kept_where_it_would_be_dropped() -> None:
@@ -342,13 +320,15 @@ def test_small_groups_are_pooled_by_their_sizes() -> None:
     assert pool_small_groups(Groups.of_ids([0, 1]), 5).sizes.tolist() == [2]
 
 
-def test_a_filter_selects_rows_of_a_release() -> None:
+def test_a_filter_selects_the_rows_whose_label_is_likely() -> None:
     labels = holder(np.array(CLASSES))
     release = labels.release(slice(None), rr_with_prior_batch([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]], 1.0))
-    part = select_rows(release, np.array([True, False, True]))
+    # Beliefs that are sure of the noisy label, in row 1 of the others.
+    sure = np.eye(3)[release.values]
+    part = select_likeliest(release, np.where([[False], [True], [False]], 1 - sure, sure), 1)
     assert part.rows.tolist() == [0, 2]
     assert (part.likelihood == release.likelihood[[0, 2]]).all()
-    assert len(select_rows(release, np.zeros(3, dtype=bool))) == 0
+    assert len(select_likeliest(release, 1 - sure, 2)) == 0
 
 
 def two(n: int = 400):

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from examples_to_learn import sides
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyRegressor
 
@@ -209,10 +210,6 @@ def features(n: int):
 def named(case):
     """Name of a case of a test, without places in memory: all workers must name it alike."""
     return re.sub(r"<function (\w+) at 0x\w+>", r"\1", str(case))
-
-
-def sides(X):
-    return (np.asarray(X)[:, 0] > 0).astype(int)
 
 
 ONCE, LABELS = Likelihood(rounds=1), NoisyLabels()

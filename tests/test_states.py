@@ -24,7 +24,7 @@ COUNTS = [
 """Numbers of states in the tests of the browser's implementation: reports, windows of each trigger datum, states."""
 
 
-@pytest.mark.parametrize(("reports", "windows", "count"), COUNTS)
+@by_case("reports, windows, count", *COUNTS)
 def test_the_published_numbers_of_states_come_out(reports: int, windows: list[int], count: int) -> None:
     states = trigger_states(reports, windows)
     assert states.size == count == math.comb(sum(windows) + reports, reports)

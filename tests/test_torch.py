@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 from asserting import assert_error, by_case
+from examples_to_learn import blob_codes as blobs
 from sklearn.base import clone
-from sklearn.datasets import make_blobs
 
 from optrand.errors import MissingExtra
 from optrand.learning import Alibi, Bits, Clusters, LabelDPClassifier, Likelihood, PrivateLabels, Stages
@@ -28,13 +28,6 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-CENTRES = [[0, 0], [4, 0], [0, 4]]
-
-
-def blobs(n: int = 600):
-    return make_blobs(n, centers=CENTRES, cluster_std=1.0, random_state=0)
 
 
 def network(**options) -> TorchClassifier:

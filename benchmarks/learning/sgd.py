@@ -24,14 +24,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, softmax
 
 from optrand.accounting._spent import Spent
-from optrand.base._validation import Floats, check_epsilon, check_real, rectangular
+from optrand.base._validation import Floats
 from optrand.closed_forms._batch import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.learning import LabelRelease, PrivateLabels
@@ -188,13 +187,6 @@ class LPRRSGD:
     printed: bool = False
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        """Check all of them."""
-        budget = check_epsilon(self.epsilon)
-        _check_ball(self.diameter)
-        if self.printed and budget >= 1:
-            raise InvalidInput(f"epsilon is {budget:g}, and the printed steps are for less than 1: pass printed=False")
-
     def gradient_bound(self, k: int, lipschitz: float, distance: float) -> float:
         """Return `G`, with `k` labels to respond with.
 
@@ -226,18 +218,14 @@ class LPRRSGD:
             releases, make RRTop-k of RRWithPrior: a label that is not kept responds with one of these ([G21],
             Corollary 10).
 
-        Raises
-        ------
-        OverBudget, InvalidInput
-            Before anything is drawn.
         """
         features, largest = _check(X, labels, loss)
-        chosen = np.full((len(labels), loss.k), 1 / loss.k) if priors is None else rectangular(priors, "priors")
-        batch = RRWithPriorBatch(chosen, self.epsilon)
+        chosen = np.full((len(labels), loss.k), 1 / loss.k) if priors is None else priors
+        batch = RRWithPriorBatch(np.asarray(chosen, dtype=np.float64), self.epsilon)
         release = labels.release(slice(None), batch)
         weights, lipschitz = release.loss_weights, loss.lipschitz(largest, self.diameter / 2)
         bound = self.gradient_bound(int(batch.k_star.max()), lipschitz, loss.distance(largest))
-        order = order_of(len(features), self.seed)
+        order = np.random.default_rng(self.seed).permutation(len(features))
 
         def estimate(place: int, coefficients: Floats) -> Floats:
             return np.asarray(weights[order[place]] @ coefficients)
@@ -291,11 +279,6 @@ class LPNormalSGD:
     diameter: float
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        """Check all of them."""
-        least_sigma(1.0, self.epsilon, self.delta)
-        _check_ball(self.diameter)
-
     def fit(self, X: ArrayLike, labels: PrivateLabels, loss: LinearLoss) -> ConvexFit:
         """Descend on the labels. The arguments and errors are those of :meth:`LPRRSGD.fit`."""
         features, largest = _check(X, labels, loss)
@@ -304,7 +287,7 @@ class LPNormalSGD:
         # The span of the gradients has no more dimensions than there are labels, or scores.
         size = math.sqrt(min(loss.k, loss.width))
         bound = math.hypot(loss.lipschitz(largest, self.diameter / 2), size * sigma)
-        order = order_of(len(features), self.seed)
+        order = np.random.default_rng(self.seed).permutation(len(features))
 
         def run(codes: NDArray[np.intp], source: EntropySource) -> Floats:
             estimate = add_projected_noise(features[order], codes, sigma, source)
@@ -328,17 +311,12 @@ def least_sigma(distance: float, epsilon: float, delta: float) -> float:
     >>> round(least_sigma(1.0, 1.0, 1e-5), 6)
     3.730632
     """
-    budget, far, most = check_epsilon(epsilon), check_real(distance, "distance"), check_real(delta, "delta")
-    if not 0 < far < math.inf:
-        raise InvalidInput(f"distance is {far:g}, expected a finite number above 0")
-    if not 1e-100 <= most < 1:
-        raise InvalidInput(f"delta is {most:g}, expected at least 1e-100 and below 1")
-    low, high = far * 2.0**-100, far * 2.0**100
+    low, high = distance * 2.0**-100, distance * 2.0**100
     # Delta falls as sigma grows. Eighty halvings of its logarithm leave less than the distance of two floats.
     for _ in range(80):
         middle = math.sqrt(low) * math.sqrt(high)
-        near, other = gaussian_tails(far, middle, budget)
-        enough = near - other + ROUNDING * (near + other) <= most
+        near, other = gaussian_tails(distance, middle, epsilon)
+        enough = near - other + ROUNDING * (near + other) <= delta
         low, high = (low, middle) if enough else (middle, high)
     return high
 
@@ -372,11 +350,6 @@ def add_projected_noise(features: Floats, codes: NDArray[np.intp], sigma: float,
     return estimate
 
 
-def order_of(n: int, seed: int) -> NDArray[np.int64]:
-    """Choose a random order of `n` rows, before any label is read."""
-    return np.random.default_rng(seed).permutation(n)
-
-
 def excess_risk(diameter: float, bound: float, n: int) -> float:
     """Bound the expected excess risk of the last of `n` iterates by ``2 D G (2 + log(n)) / sqrt(n)``.
 
@@ -388,21 +361,11 @@ def excess_risk(diameter: float, bound: float, n: int) -> float:
     return 2 * diameter * bound * (2 + math.log(n)) / math.sqrt(n)
 
 
-def _check(X: ArrayLike, labels: Any, loss: LinearLoss) -> tuple[Floats, float]:
+def _check(X: ArrayLike, labels: PrivateLabels, loss: LinearLoss) -> tuple[Floats, float]:
     """Return the features, and their largest norm."""
-    features = rectangular(X, "X", np.float64)
-    if features.ndim != 2 or not np.isfinite(features).all() or not features.any():
-        raise InvalidInput(f"X has shape {features.shape}, expected (n, d) finite numbers that are not all 0")
-    if not isinstance(labels, PrivateLabels) or len(labels) != features.shape[0]:
-        raise InvalidInput(
-            f"labels are of type {type(labels).__name__}, expected PrivateLabels of {len(features)} rows"
-        )
-    numbers = getattr(loss, "labels", None)
-    if loss.k != len(labels.domain) or (numbers is not None and tuple(numbers) != labels.domain.labels):
-        raise InvalidInput(f"the loss is not of the {len(labels.domain)} labels of the domain, in their order")
+    features, domain = np.asarray(X, dtype=np.float64), labels.domain.labels
+    if features.ndim != 2 or len(features) != len(labels) or not np.isfinite(features).all():
+        raise InvalidInput(f"X has shape {features.shape}, expected (n, d) finite numbers for {len(labels)} labels")
+    if loss.k != len(domain) or getattr(loss, "labels", domain) != domain:
+        raise InvalidInput(f"the loss is not of the {len(domain)} labels of the domain, in their order")
     return features, float(np.linalg.norm(features, axis=1).max())
-
-
-def _check_ball(diameter: float) -> None:
-    if not 0 < check_real(diameter, "diameter") < math.inf:
-        raise InvalidInput(f"diameter is {diameter:g}, expected a finite number above 0")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -62,7 +62,6 @@ class Worst:
         return None if self.smallest <= 0 < self.largest or self.smallest < 0 else self.largest / self.smallest
 
     def __str__(self) -> str:
-        """Return one sentence."""
         return (
             f"output {self.output} has probability {_show(self.largest)} if the label is {self.likely}, "
             f"and {_show(self.smallest)} if it is {self.unlikely}"
@@ -99,7 +98,6 @@ class Comparison:
         return float_above(max(away, Fraction(0)) / (abs(self.value) or 1))
 
     def __str__(self) -> str:
-        """Return value and gap in one line."""
         best = f"best {'' if self.kind == 'classes' else self.kind + ' '}randomizer at epsilon {self.epsilon:g}"
         ends = f"between {format_below(self.optimum.lower, 6)} and {format_above(self.optimum.upper, 6)}"
         if self.kind == "classes":
@@ -138,12 +136,11 @@ class Audit(Record):
     prior: tuple[float, ...] | None = None
 
     def __repr__(self) -> str:
-        """Return one line, without the table."""
         size = f"{len(self.labels):,} labels, {len(self.outputs):,} outputs"
         return f"<Audit: {size}, epsilon {self.epsilon:g}, stated {self.stated_epsilon:g}>"
 
     def __bool__(self) -> NoReturn:
-        """Raise, as an audit with findings would otherwise count as true."""
+        """Raise, as an audit with findings would count as true."""
         raise TypeError("an audit is neither true nor false: read its attribute private, or private_up_to_rounding")
 
     @property
@@ -177,10 +174,8 @@ class Audit(Record):
         Entry ``[y, z]`` is the largest logarithm of ``M[y, o] / M[z, o]``, rows normalised: infinite if label `z` never
         has an output of label `y`. The largest entry is :attr:`normalised_epsilon`.
         """
-        table, k = self._normalised, len(self.labels)
-        if table is None:
-            return None
-        return np.array([[_epsilon(table.pair_ratio(y, z)) for z in range(k)] for y in range(k)])
+        table, places = self._normalised, range(len(self.labels))
+        return None if table is None else np.array([[_epsilon(table.pair_ratio(y, z)) for z in places] for y in places])
 
     def delta(self, epsilon: float) -> float | None:
         """Return the least delta for which the randomizer is (epsilon, delta)-DP, rounded up.
@@ -317,7 +312,6 @@ class Audit(Record):
         return f"epsilon is {format_above(self._most, 10)}{after}"
 
     def __str__(self) -> str:
-        """Return the verdict in a few lines."""
         if self.private and not self._most:
             lines = ["private: the output does not depend on the label"]
         elif self.private:
@@ -399,8 +393,7 @@ def audit(
     """
     table, budget = ExactTable.of(matrix), check_epsilon(epsilon)
     k, m = table.weights.shape
-    labels, outputs = _axis_names(matrix, "index", labels), _axis_names(matrix, "columns", outputs)
-    rows, columns = _names(labels, k, "labels"), _names(outputs, m, "outputs")
+    rows, columns = _names(matrix, "index", labels, k, "labels"), _names(matrix, "columns", outputs, m, "outputs")
     numbers = _numbers(rows), _numbers(columns)
     if numbers[0] is not None:
         check_labels(numbers[0])
@@ -436,39 +429,30 @@ def _compare(found: Audit, prior: Floats) -> Comparison | None:
     return Comparison(value, solve(problem).certificate.require(gap=math.inf), epsilon, kind)
 
 
-def _axis_names(matrix: object, axis: str, given: Names | None) -> Names | None:
+def _names(matrix: object, axis: str, given: Names | None, size: int, name: str) -> tuple[object, ...] | None:
     """Return the given names, or those of a frame's rows or columns, unless these are the numbers from 0."""
-    names = getattr(matrix, axis, None)
-    if names is None or callable(names):
-        return given
-    found = list(names)
-    if given is None:
-        return None if found == list(range(len(found))) else found
-    wanted = list(given) if isinstance(given, Iterable) else []
-    if found != wanted and len(found) == len(wanted) and set(found) == set(wanted):
-        raise InvalidInput(
-            f"the names of the {axis} of the matrix are given in another order: give them in its order, or reindex it"
-        )
-    return given
-
-
-def _names(given: Names | None, size: int, name: str) -> tuple[object, ...] | None:
+    axis_names: Any = getattr(matrix, axis, None)
+    own = None if axis_names is None or callable(axis_names) else list(axis_names)
+    if given is None and own != list(range(size)):
+        given = own
     if given is None:
         return None
-    if isinstance(given, np.ndarray):
-        given = rectangular(given, name)
     # A set has no order, so its names cannot be matched with rows.
     if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping, Set)):
         raise InvalidInput(f"{name} are of type {type(given).__name__}, expected a sequence of {size}")
-    names = tuple(given.tolist() if isinstance(given, np.ndarray) else given)
+    names = tuple(rectangular(given, name).tolist() if isinstance(given, np.ndarray) else given)
     if len(names) != size:
         raise InvalidInput(f"there are {len(names)} {name} for a matrix with {size}, expected one each")
     try:
-        distinct = len(set(names))
+        distinct = set(names)
     except TypeError:
         raise InvalidInput(f"{name} hold lists or other things that cannot be names: pass numbers or texts") from None
-    if distinct != size:
+    if len(distinct) != size:
         raise InvalidInput(f"{name} are not distinct: add up the columns of one output, and keep one row per label")
+    if own is not None and own != list(names) and set(own) == distinct:
+        raise InvalidInput(
+            f"the names of the {axis} of the matrix are given in another order: give them in its order, or reindex it"
+        )
     return names
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-import unicodedata
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -48,8 +46,7 @@ REMEDY = (
 class ExactTable(Record):
     """Table of rationals over one denominator, with one row per label.
 
-    `unit` is the sum of a row that counts as probability 1. The table is `rounded` if a float is among its entries, or
-    text of 15 digits.
+    `unit` counts as probability 1. The table is `rounded` if a float is among its entries, or text of 15 digits.
 
     Examples
     --------
@@ -136,7 +133,7 @@ def _exact(entry: Any, y: int, i: int) -> Fraction:
 
 
 class Sheet(NamedTuple):
-    """Entries of a file as text, one row per label, and the names of rows and columns: numbers if all of them are."""
+    """Entries of a file as text, and the names of rows and columns: numbers if all of them are."""
 
     entries: list[list[str]]
     labels: Names | None
@@ -204,7 +201,7 @@ def _lines(path: Path) -> list[list[str]]:
 def _is_probabilities(lines: Sequence[Line]) -> bool:
     """Return whether lines of numbers are all probabilities, without names above them or labels on the left."""
     first, rows = lines[0], lines[1:]
-    if len(first) > 1 and list(first) in _counts(len(first)):
+    if len(first) > 1 and _is_counted(first):
         return False
     if rows and _sum_error(rows) < NEARLY_ONE <= _sum_error([first]):
         return False
@@ -214,18 +211,13 @@ def _is_probabilities(lines: Sequence[Line]) -> bool:
 def _are_names(first: Line, rows: Sequence[Line]) -> bool:
     """Return whether a first line, not all of it numbers, holds names and no probability."""
     title, rest = first[0].lower(), first[1:]
+    # Above names of labels, "y" may mean yes, and the line may hold its probabilities, which need not sum to 1.
+    titled = title in LABEL_TITLES and (title != "y" or all(_number(row[0]) is not None for row in rows))
+    if rest and all(map(_may_be_probability, rest)):
+        # It may be the row of a label with such a name, or without a name.
+        return titled and (_is_counted(rest) or _sum_error([rest]) >= NEARLY_ONE)
     numbers = [number for number in map(_number, first) if number is not None]
-    like_probabilities = len(first) > 1 and all(map(_may_be_probability, rest))
-    if title in LABEL_TITLES:
-        counted = list(rest) in _counts(len(rest))
-        if like_probabilities and _sum_error([rest]) < NEARLY_ONE and not counted:
-            # The row of a label with such a name, or without a name.
-            return False
-        # Above names of labels, "y" may mean yes, and the line may hold its probabilities, which need not sum to 1.
-        return title != "y" or not like_probabilities or all(_number(row[0]) is not None for row in rows)
-    if like_probabilities:
-        return False
-    return not numbers or (len(numbers) == len(rest) and _number(first[0]) is None)
+    return titled or not numbers or (len(numbers) == len(rest) and _number(first[0]) is None)
 
 
 def _has_labels(first: Line, rows: Sequence[Line]) -> bool | None:
@@ -236,9 +228,7 @@ def _has_labels(first: Line, rows: Sequence[Line]) -> bool | None:
     # Cells that may be unreadable probabilities, such as 5 % or 1e-500, count as names only below an empty title.
     unread = any(_number(cell) is None and _may_be_probability(cell) for cell in cells)
     if title in LABEL_TITLES:
-        # A column of zeros is harmless, whether it holds labels or probabilities.
-        harmless = len(numbers) == len(cells) and not any(numbers)
-        return None if (outputs and not (labels and harmless)) or (title and unread) else True
+        return None if outputs or (title and unread) else True
     if unread:
         return None
     if not numbers:
@@ -265,32 +255,23 @@ def _sum_error(rows: Sequence[Line]) -> Fraction | float:
     return max(map(abs, sums))
 
 
-def _counts(length: int) -> list[list[str]]:
-    """Return the names of outputs that are numbered, from 0 or from 1."""
-    return [[str(start + i) for i in range(length)] for start in (0, 1)]
+def _is_counted(names: Line) -> bool:
+    """Return whether names are numbers from 0 or from 1 on."""
+    return any(list(names) == [str(start + i) for i in range(len(names))] for start in (0, 1))
 
 
 def _may_be_probability(cell: str) -> bool:
-    """Return whether a cell is a number from 0 to 1, or text that may stand for one: 5 %, <0.001, 0,5, nan."""
+    """Return whether a cell is a number from 0 to 1, or text that may stand for one: 5 %, <0.001, 0,5, 1/0, nan."""
     number = _number(cell)
     if number is not None:
         return 0 <= number <= 1
-    plain = cell.lower().replace("\N{MINUS SIGN}", "-").replace(",", ".").strip(" <>=~\N{LESS-THAN OR EQUAL TO}")
-    parts = [part.strip() for part in plain.split("/")]
-    written = [_loosely(part.rstrip("% \N{PER MILLE SIGN}")) for part in parts]
-    if len(parts) > 2 or written[0] is None or written[-1] is None:
+    parts = cell.replace(",", ".").strip(" <>=~").split("/")
+    try:
+        written = [float(part.strip(" %")) for part in parts]
+    except ValueError:
         return False
-    # Ordinary fractions are read as numbers. One that is not has a part that is not a number, or divides by zero.
-    unread = len(parts) == 2 or plain[-1] in "%\N{PER MILLE SIGN}" or not math.isfinite(written[0])
-    return unread or 0 <= written[0] <= 1
-
-
-def _loosely(text: str) -> float | None:
-    """Read text that Python or Unicode define as a number, or return None."""
-    for read in (float, float.fromhex, unicodedata.numeric):
-        with suppress(ValueError, TypeError, OverflowError):
-            return read(text)
-    return None
+    # A fraction of two that could not be read has a part that is not finite, or divides by 0. NaN is not above 0.5.
+    return len(parts) == 2 or "%" in cell or (len(parts) == 1 and not abs(written[0] - 0.5) > 0.5)
 
 
 def _names(cells: Line) -> Names:

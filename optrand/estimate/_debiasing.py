@@ -76,15 +76,11 @@ Matrix = Floats | sparse.csr_array | sparse.csc_array
 
 
 class Factor(NamedTuple):
-    """A matrix ``rows``, whose rows are of length 1 and independent, with two solvers by its factors.
-
-    ``least(right)`` is the shortest ``x`` with ``rows @ x = right``, and ``fitting(right)`` the least-squares solution
-    of ``rows.T @ u = right``, for each column of `right`.
-    """
+    """A matrix whose rows are of length 1 and independent, with two solvers by its factors."""
 
     rows: Floats | sparse.csr_array
-    least: Callable[[Floats], Floats]
-    fitting: Callable[[Floats], Floats]
+    least: Callable[[Floats], Floats]  # the shortest x with rows @ x = right, for each column of `right`
+    fitting: Callable[[Floats], Floats]  # the least-squares solution of rows.T @ u = right
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,17 +139,19 @@ class Debiasing:
         given = mechanism.problem.prior if prior is None else check_prior(prior, table.k)
         weights = freeze_array(given / math.fsum(given))
         if table.n < table.k:
-            outputs = "output" if table.n == 1 else "outputs"
-            raise InvalidInput(f"the mechanism has {table.n} {outputs} for {table.k} labels: {ADVICE}")
+            raise InvalidInput(
+                f"the mechanism has {table.n} output{'s' if table.n > 1 else ''} for {table.k} labels: {ADVICE}"
+            )
         dense = _is_dense(table)
         rows, chances = _differences(table, weights)
         lengths = np.asarray(norm(rows, axis=1), dtype=np.float64) if table.k > 1 else np.zeros(0)
         # Tabulation adds tiny amounts to make rows exact, which distinguish labels too weakly for any estimate.
         same = np.flatnonzero(lengths <= OPTIONS.dependent * lengths.max(initial=0.0))
         if same.size:
+            more = f", and so have {same.size - 1} more pairs of neighbours" if same.size > 1 else ""
             raise InvalidInput(
-                f"the labels numbered {same[0]} and {same[0] + 1} (from 0) have the same row of the mechanism"
-                f"{f', and so have {same.size - 1} more pairs of neighbours' if same.size > 1 else ''}: {ADVICE}"
+                f"the labels numbered {same[0]} and {same[0] + 1} (from 0) have the same row of the mechanism{more}: "
+                f"{ADVICE}"
             )
         factor = None
         if table.k > 1:
@@ -226,13 +224,11 @@ class Debiasing:
             return np.ones(1)
         fitted = counts / counts.sum() / self._roots
         potentials = _refine(self.factor.fitting, self.factor.rows.T, fitted[:, np.newaxis])[:, 0] / self.lengths
-        shares: Floats = self.prior - np.diff(potentials, prepend=0.0, append=0.0)
-        return shares
+        return np.asarray(self.prior - np.diff(potentials, prepend=0.0, append=0.0))
 
     @property
     def _roots(self) -> Floats:
-        roots: Floats = np.sqrt(self.chances)
-        return roots
+        return np.asarray(np.sqrt(self.chances))
 
 
 def _is_dense(table: Table) -> bool:
@@ -240,7 +236,7 @@ def _is_dense(table: Table) -> bool:
     size = table.k * table.n
     # Two steps of one column make one entry of the products of rows.
     few_steps = sum(len(column) ** 2 for column in table.columns) <= OPTIONS.factored
-    if size > max(OPTIONS.dense, OPTIONS.factored) and not few_steps:
+    if size > OPTIONS.factored and not few_steps:
         raise InvalidInput(
             f"the mechanism is a table of {table.k} labels and {table.n} outputs whose columns have many steps, "
             f"expected at most {OPTIONS.factored} entries: use a mechanism of interval columns, such as that of "
@@ -329,8 +325,6 @@ def unbiased_values(mechanism: Mechanism | Released, functions: ArrayLike, *, pr
     --------
     >>> import math, optrand
     >>> mechanism = optrand.rr([0, 1], math.log(3))
-    >>> optrand.certify(mechanism).require(gap=1e-9).epsilon == math.log(3)
-    True
     >>> unbiased_values(mechanism, [[0, 0], [1, 1]]).round(12).tolist()
     [[-0.5, -0.5], [1.5, 1.5]]
     """
@@ -363,10 +357,7 @@ def loss_weights(mechanism: Mechanism | Released, *, prior: ArrayLike | None = N
     Randomized response at ``exp(epsilon) = 3`` has the weights of [G21], eq. (7):
 
     >>> import math, optrand
-    >>> mechanism = optrand.rr([0, 1, 2], math.log(3))
-    >>> optrand.certify(mechanism).epsilon == math.log(3)
-    True
-    >>> loss_weights(mechanism).round(12).tolist()
+    >>> loss_weights(optrand.rr([0, 1, 2], math.log(3))).round(12).tolist()
     [[2.0, -0.5, -0.5], [-0.5, 2.0, -0.5], [-0.5, -0.5, 2.0]]
     """
     mechanism = mechanism_of(mechanism)
@@ -426,15 +417,13 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
         )
     if mask.ndim == 2 and mask.shape[0] != numbers.size:
         raise InvalidInput(f"{mask.shape[0]} rows were given for {numbers.size} released labels, expected one each")
-    numbers = check_classes(numbers, mask.shape[-1])
-    each = np.arange(numbers.size)
-    strangers = int((~np.broadcast_to(mask, (numbers.size, mask.shape[-1]))[each, numbers]).sum())
+    numbers, each = check_classes(numbers, mask.shape[-1]), np.arange(numbers.size)
+    kept = np.broadcast_to(mask, (numbers.size, mask.shape[-1]))
+    strangers = int((~kept[each, numbers]).sum())
     if strangers:
         raise InvalidInput(f"{strangers} released label(s) are not among those kept: RRTop-k cannot have released them")
     # 1 - k p = (exp(epsilon) - 1) / (exp(epsilon) + k - 1), without cancellation.
     gain = math.expm1(budget)
-    if math.isinf((gain + mask.shape[-1]) / gain):
-        raise InvalidInput(f"epsilon is {budget:g}, at which weights of {mask.shape[-1]} classes overflow: raise it")
-    weights: Floats = np.broadcast_to(0.0 - mask / gain, (numbers.size, mask.shape[-1])).copy()
+    weights: Floats = 0.0 - kept / gain
     weights[each, numbers] += 1 + counts[..., 0] / gain
     return weights

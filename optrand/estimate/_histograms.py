@@ -74,7 +74,6 @@ class Histogram:
     parts: tuple[Part, ...]
 
     def __repr__(self) -> str:
-        """Return one line, without the shares."""
         return f"<Histogram: {self.labels.size:,} labels, {self.size:,} released values>"
 
     @property
@@ -105,8 +104,7 @@ class Histogram:
     @cached_property
     def _moments(self) -> Floats:
         """Mean squares and mean variances over the rows, shape ``(2, k)``."""
-        total: Floats = np.sum([part.size / self.size * part.moments for part in self.parts], axis=0)
-        return total
+        return np.asarray(np.sum([part.size / self.size * part.moments for part in self.parts], axis=0))
 
     @property
     def noise_errors(self) -> Floats:
@@ -114,14 +112,12 @@ class Histogram:
 
         First use computes ``k`` solutions with the factors, 1 s for 2,001 labels of arcs, 20 s for 10,001.
         """
-        errors: Floats = np.sqrt(self._moments[1] / self.size)
-        return errors
+        return np.asarray(np.sqrt(self._moments[1] / self.size))
 
     @property
     def standard_errors(self) -> Floats:
         """Standard errors of the shares, for the population from which the rows are a random sample."""
-        errors: Floats = np.sqrt(np.maximum(self._moments[0] - self.shares**2, 0.0) / (self.size - 1))
-        return errors
+        return np.asarray(np.sqrt(np.maximum(self._moments[0] - self.shares**2, 0.0) / (self.size - 1)))
 
 
 @suggest_parameters
@@ -152,16 +148,10 @@ def histogram(
     >>> import numpy as np, optrand
     >>> from optrand.sampling import SeededEntropy
     >>> mechanism = optrand.rr([0, 1, 2], 1.0)
-    >>> optrand.certify(mechanism).epsilon
-    1.0
     >>> classes = np.repeat([0, 1, 2], [5000, 5000, 0])
     >>> found = histogram(mechanism.sample(classes, source=SeededEntropy(1)), mechanism)
-    >>> (
-    ...     found.shares.round(3).tolist(),
-    ...     found.noise_errors.round(3).tolist(),
-    ...     found.projected.round(3).tolist(),
-    ... )
-    ([0.501, 0.5, -0.001], [0.012, 0.012, 0.011], [0.5, 0.5, 0.0])
+    >>> np.round([found.shares, found.noise_errors, found.projected], 3).tolist()
+    [[0.501, 0.5, -0.001], [0.012, 0.012, 0.011], [0.5, 0.5, 0.0]]
     """
     return Histogram(
         tuple(
@@ -190,5 +180,4 @@ def project_to_simplex(vector: ArrayLike) -> Floats:
     falling = np.sort(given)[::-1]
     thresholds = (np.cumsum(falling) - 1) / np.arange(1, given.size + 1)
     theta = thresholds[np.flatnonzero(falling > thresholds)[-1]]
-    projected: Floats = np.maximum(given - theta, 0.0)
-    return projected
+    return np.asarray(np.maximum(given - theta, 0.0))

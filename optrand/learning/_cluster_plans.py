@@ -129,11 +129,6 @@ class Peers(InClusters):
     -----
     Every row pays epsilon, that of the flip of its label, whether or not a label that was copied from it is sent. This
     holds towards anybody. A learner who sees no exchange has the smaller epsilon of :meth:`towards_learner`.
-
-    Examples
-    --------
-    >>> Peers(8).mechanism(1.0)
-    PeerToPeer(flip=0.26894142136999516, rate=1.0)
     """
 
     clusters: Ids = 16

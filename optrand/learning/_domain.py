@@ -121,7 +121,11 @@ class Domain:
             array = near if (near != array).any() else array
         distinct, at = (array, slice(None)) if array.dtype == object else np.unique(array, return_inverse=True)
         known = {label: code for code, label in enumerate(self.labels)}
-        found = np.array([_code(known, _plain(one)) for one in distinct.tolist()], dtype=np.int64)[at]
+        try:
+            found = np.array([known.get(_plain(one), -1) for one in distinct.tolist()], dtype=np.int64)[at]
+        except TypeError:
+            # A label that cannot be hashed is not declared.
+            found = np.array([-1])
         if (found < 0).any():
             raise InvalidInput(
                 f"at least one label is missing or outside the {len(self)} declared labels: declare it, or "
@@ -145,10 +149,3 @@ def _plain(label: Any) -> Any:
     if isinstance(label, np.floating):
         return float(as_doubles(np.array(label)))
     return label.item() if isinstance(label, np.generic) else label
-
-
-def _code(known: dict[Any, int], label: Any) -> int:
-    try:
-        return known.get(label, -1)
-    except TypeError:
-        return -1

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,27 +81,29 @@ class _PrivateFit(MetaEstimatorMixin):  # type: ignore[misc]
             An error of the estimator at these features, with dummy labels, before anything is drawn.
         """
         X = indexable(X)[0]
+        rows = _num_samples(X)
         validate_data(self, X, skip_check_array=True)
         if y is None:
             raise InvalidInput("y is None (requires y to be passed, but the target y is None)")
         if is_release(y):
-            given = releases_of(y, _num_samples(X))
+            given = releases_of(y, rows)
             self._set_domain(given[0].domain)
-            return self._train(partial(self._learn, X, given), given, [], partial(account_of, given, _num_samples(X)))
+            return self._train(lambda: self._learn(X, given), given, [], lambda: account_of(given, rows))
         labels = self._holder(y)
         self._set_domain(labels.domain)
-        if _num_samples(X) != len(labels):
-            raise InvalidInput(f"X has {_num_samples(X)} samples and y {len(labels)}, expected a label for each row")
+        if rows != len(labels):
+            raise InvalidInput(f"X has {rows} samples and y {len(labels)}, expected a label for each row")
         labels.require(Spent(self._budget()))
-        plan = self._default_plan(X) if self.plan is None else self.plan
-        regresses = isinstance(self, RegressorMixin)
+        regresses, plan = isinstance(self, RegressorMixin), self.plan
+        if plan is None:
+            plan = default_plan(rows, self._budget()) if regresses else Stages(1)
         one = "TwoStages()" if regresses else "Stages(2)"
         expect(plan, Plan, "plan", f"a plan such as {one}")
         if plan.for_numbers != regresses:
             raise InvalidInput(f"{plan} is a plan for {'numbers' if plan.for_numbers else 'classes'}: use {one}")
         self._check_plan(X, plan, labels.domain)
         training = self._training(X, labels, plan)
-        return self._train(partial(plan.train, training), training.releases, training.priors, lambda: labels.spent)
+        return self._train(lambda: plan.train(training), training.releases, training.priors, lambda: labels.spent)
 
     def _train(
         self, train: Callable[[], Any], releases: list[Any], priors: list[Any], spent: Callable[[], Spent]
@@ -154,7 +155,7 @@ class _PrivateFit(MetaEstimatorMixin):  # type: ignore[misc]
         return check_integer(state, "random_state", 0)
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags of scikit-learn. Features may be whatever the estimator takes."""
+        # Features may be whatever the estimator takes.
         tags = super().__sklearn_tags__()
         if hasattr(self.estimator, "__sklearn_tags__"):
             tags.input_tags = get_tags(self.estimator).input_tags
@@ -256,11 +257,7 @@ class LabelDPClassifier(_PrivateFit, ClassifierMixin, BaseEstimator):  # type: i
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the likeliest class of each row, shape ``(n,)``."""
         likeliest = self.predict_proba(X).argmax(axis=1)
-        guesses: NDArray[Any] = self.classes_[likeliest]
-        return guesses
-
-    def _default_plan(self, X: Any) -> Plan:  # noqa: ARG002
-        return Stages(1)
+        return np.asarray(self.classes_[likeliest])
 
     def _set_domain(self, domain: Domain) -> None:
         self._order = domain.order
@@ -379,29 +376,23 @@ class LabelDPRegressor(_PrivateFit, RegressorMixin, BaseEstimator):  # type: ign
         """Certificates of the mechanisms of all releases."""
         return [release.randomizer.certificate for release in self.releases_]
 
-    def _default_plan(self, X: Any) -> Plan:
-        return default_plan(_num_samples(X), math.inf if self.epsilon is None else check_epsilon(self.epsilon))
-
     def _set_domain(self, domain: Domain) -> None:
         if domain.numbers is None:
             raise InvalidInput(f"the {len(domain)} labels are classes, or not all finite: use LabelDPClassifier")
-        numbers = domain.numbers
-        self.range_ = (float(numbers.min()), float(numbers.max()))
+        self.range_ = (float(domain.numbers.min()), float(domain.numbers.max()))
 
     def _training(self, X: Any, labels: PrivateLabels, plan: Plan) -> Training:
         increasing = Domain(tuple(sorted(labels.domain.labels)))
-        epsilon = self._budget()
         penalty = self._penalty(plan, len(labels))
-        return Training(X, labels, self.estimator, epsilon, self._seed(), increasing, bias_penalty=penalty)
+        return Training(X, labels, self.estimator, self._budget(), self._seed(), increasing, bias_penalty=penalty)
 
     def _penalty(self, plan: Plan, rows: int) -> float:
-        if self.bias_penalty is None:
+        given = self.bias_penalty
+        if given is None:
             return plan.penalty(rows)
-        if self.bias_penalty == math.inf:
-            return math.inf
-        if check_real(self.bias_penalty, "bias_penalty") < 0:
-            raise InvalidInput(f"bias_penalty is {self.bias_penalty}, expected 0, a positive number or math.inf")
-        return float(self.bias_penalty)
+        if given != math.inf and check_real(given, "bias_penalty") < 0:
+            raise InvalidInput(f"bias_penalty is {given}, expected 0, a positive number or math.inf")
+        return float(given)
 
     def _learn(self, X: Any, releases: list[LabelRelease]) -> Any:
         return fit_numbers(self.estimator, X, releases)
@@ -410,18 +401,17 @@ class LabelDPRegressor(_PrivateFit, RegressorMixin, BaseEstimator):  # type: ign
         penalty = self._penalty(plan, _num_samples(X))
         plan.check(_num_samples(X), len(domain))
         two_stages = isinstance(plan, TwoStagePlan)
-        numbers = np.array(domain.numbers)
         # Unbiased noisy labels lie outside the range of the labels. The first of two stages is always unbiased.
-        unbiased = numbers.size > 1 and (two_stages or penalty == math.inf)
-        low, high = unbiased_range(numbers, self._budget()) if unbiased else (numbers.min(), numbers.max())
+        unbiased = two_stages or penalty == math.inf
+        ends = unbiased_range(np.array(domain.numbers), self._budget()) if unbiased else self.range_
         needs, first = "two stages need" if two_stages else None, getattr(plan, "first", None)
         for estimator in (self.estimator,) if first is None else (self.estimator, first):
             check_estimator(estimator, "predict", "a regressor", needs, "this regressor, or use OnePrior")
             # Raise the errors that it raises at these features, with arbitrary noisy labels.
-            rows, noisy = _rehearsal_rows(X), np.linspace(low, high, 8)
+            rows = _rehearsal_rows(X)
             some = _safe_indexing(X, rows)
             weights = {"sample_weight": np.ones(rows.size)} if two_stages else {}
-            clone(estimator).fit(some, noisy[rows % 8], **weights).predict(some)
+            clone(estimator).fit(some, np.linspace(*ends, 8)[rows % 8], **weights).predict(some)
 
 
 def _rehearsal_rows(X: Any) -> NDArray[np.intp]:
@@ -431,12 +421,12 @@ def _rehearsal_rows(X: Any) -> NDArray[np.intp]:
 
 def _rows_with_gaps(X: Any) -> NDArray[np.intp]:
     """Return the indices of rows with a missing or infinite entry, as far as numpy can decide it."""
-    if hasattr(X, "isna"):
-        gaps = np.asarray(X.isna())
-    else:
-        try:
-            # The sum of a sparse row is finite if all of its entries are.
-            gaps = ~np.isfinite(np.asarray(cast("Any", X).sum(axis=1) if sparse.issparse(X) else X, dtype=np.float64))
-        except (TypeError, ValueError):
-            return np.zeros(0, dtype=np.intp)
+    cells: Any = X
+    if sparse.issparse(X):
+        # The sum of a sparse row is finite if all of its entries are.
+        cells = cells.sum(axis=1)
+    try:
+        gaps = np.asarray(X.isna()) if hasattr(X, "isna") else ~np.isfinite(np.asarray(cells, dtype=np.float64))
+    except (TypeError, ValueError):
+        return np.zeros(0, dtype=np.intp)
     return np.flatnonzero(gaps.reshape(len(gaps), -1).any(axis=1))

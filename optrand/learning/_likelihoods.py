@@ -108,7 +108,6 @@ class LabelRelease:
         """
         randomizer: Any = self.randomizer
         if isinstance(randomizer, Mechanism):
-            # The row of each value is its column of the table.
             table = randomizer.matrix[self._inputs][:, output_numbers(self.values, randomizer)].T
         elif isinstance(randomizer, Additive):
             table = randomizer.likelihood(self.values, label_inputs(randomizer, self.domain))
@@ -198,8 +197,7 @@ class PriorRelease:
     @cached_property
     def projected(self) -> Floats:
         """Nearest distribution to the noisy shares, which are unbiased. Entries may be zero."""
-        shares: Floats = project_to_simplex(np.array([float(count) for count in self.counts]) / self.rows.size)
-        return shares
+        return project_to_simplex(np.array(self.counts, dtype=np.float64) / self.rows.size)
 
 
 def label_inputs(randomizer: Any, domain: Domain) -> NDArray[Any]:

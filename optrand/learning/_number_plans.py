@@ -35,9 +35,8 @@ GROUP = GroupOptions()
 def default_plan(rows: int, epsilon: float) -> Plan:
     """Return two stages if there are rows for two groups and epsilon is below 2, else one prior. All inputs are public.
 
-    The bound of epsilon was chosen on weeks worked, 60,000 rows, and was tested on no other data. There, in
-    100 seeds, the excess error of two stages over that of one prior was 0.74 and 0.77 at epsilon 0.5, 0.89 and 0.84 at
-    1, and 1.05 and 0.83 at 2 (ridge and boosting).
+    The bound of epsilon was chosen on weeks worked, and was tested on no other data. There, with 60,000 rows, the
+    excess error of two stages over that of one prior was 0.74 at epsilon 0.5, 0.89 at 1, and 1.05 at 2 (ridge).
     """
     return TwoStages() if rows >= 4 * GROUP.rows and epsilon < 2.0 else OnePrior()
 
@@ -45,8 +44,7 @@ def default_plan(rows: int, epsilon: float) -> Plan:
 def _mix(prior: Floats, overall: Floats) -> Floats:
     """Mix a small share of the global prior into others, so that every label has weight."""
     mixed = (1 - GROUP.global_share) * prior + GROUP.global_share * overall
-    rows: Floats = mixed / mixed.sum(axis=-1, keepdims=True)
-    return rows
+    return np.asarray(mixed / mixed.sum(axis=-1, keepdims=True))
 
 
 def _release_with_priors(
@@ -54,22 +52,17 @@ def _release_with_priors(
 ) -> list[LabelRelease]:
     """Release a private prior of each group of rows, and then its labels by the optimal randomizer for that prior.
 
-    `share` of epsilon is for the prior. None splits by the rule of :func:`~optrand.sampling.split_budget`. The
-    mixture of all priors by public size is a small share of each.
+    `share` of epsilon is for the prior, by default by :func:`~optrand.sampling.split_budget`. The mixture of all
+    priors by public size is a small share of each.
     """
-    epsilon, sizes = training.epsilon, [rows.size for rows in members]
-    splits = [
-        split_budget(epsilon, training.k, size) if share is None else split_at(epsilon, share * epsilon)
-        for size in sizes
-    ]
-    priors = [training.prior(rows, split.prior).probabilities for rows, split in zip(members, splits, strict=True)]
-    overall = np.average(priors, axis=0, weights=sizes)
-    return training.release_optimally(
-        [
-            RowGroup(rows, _mix(prior, overall), split.labels, penalty)
-            for rows, prior, split in zip(members, priors, splits, strict=True)
-        ]
-    )
+    epsilon, priors, rest = training.epsilon, [], []
+    for rows in members:
+        split = split_budget(epsilon, training.k, rows.size) if share is None else split_at(epsilon, share * epsilon)
+        priors.append(training.prior(rows, split.prior).probabilities)
+        rest.append(split.labels)
+    overall = np.average(priors, axis=0, weights=[rows.size for rows in members])
+    groups = zip(members, priors, rest, strict=True)
+    return training.release_optimally([RowGroup(rows, _mix(one, overall), left, penalty) for rows, one, left in groups])
 
 
 @dataclass(frozen=True)
@@ -158,7 +151,6 @@ class TwoStagePlan(Plan):
             )
 
     def train(self, training: Training) -> Any:
-        """Train stage 1 on unbiased labels, release the other rows by its predictions, and train on all."""
         order = training.generator.permutation(training.rows)
         one, two = np.split(order, [round(self.split * training.rows)])
         first = _release_with_priors(training, [one], None, math.inf)
@@ -221,7 +213,7 @@ class TwoStages(TwoStagePlan):
     def plan_second_stage(
         self, training: Training, rows: Rows, predictions: Floats, overall: Floats
     ) -> Iterator[RowGroup]:
-        """Release the histogram of each group of similar predictions, and yield the group with the prior from it."""
+        """Yield groups of similar predictions, each with a prior from its private histogram."""
         count = self.groups or min(GROUP.most, max(1, rows.size // GROUP.rows))
         bins = coarse_bins(overall)
         for members in members_of(prediction_groups(predictions, count, self.smallest), rows):
@@ -247,10 +239,7 @@ def coarse_bins(prior: Floats) -> NDArray[np.intp]:
 
 
 def group_prior(shares: Floats, bins: NDArray[np.intp], overall: Floats) -> Floats:
-    """Compute the prior of a group: its shares of bins, the global shape within each, and a share of the global prior.
-
-    `bins` has the bin of each label. The global prior is positive.
-    """
+    """Compute the prior of a group by its shares of bins, the global shape within each, and a share of the global."""
     return _mix(shares[bins] * overall / np.bincount(bins, overall)[bins], overall)
 
 
@@ -282,11 +271,6 @@ class RowPriors(TwoStagePlan):
 
     Up to epsilon ``log(2)`` an unbiased optimum (``bias_penalty=math.inf``) is in closed form,
     :func:`~optrand.closed_forms.gap_response`. The default, a finite penalty, has less error: see :class:`TwoStages`.
-
-    Examples
-    --------
-    >>> RowPriors(levels=32)
-    RowPriors(split=0.5, levels=32, first=None, smallest=200)
     """
 
     split: float = 0.5

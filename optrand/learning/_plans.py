@@ -1,10 +1,8 @@
 """Plans: the rows, the randomizers and the order of releases, and the charge of a row.
 
-This module has the plans of classes in [G21], [Z25] and [MEMP21]. Clusters and peers of [E22] are in
-:mod:`optrand.learning._cluster_plans`, plans of numbers in :mod:`optrand.learning._number_plans`. ``docs/learning.md``
-has tables of all plans and of the charges of a row, which is in one stage, one group and one cluster.
-
-Shares are rounded so that the exact sum of the two floats is at most epsilon.
+These are the plans of classes in [G21], [Z25] and [MEMP21]. ``docs/learning.md`` has tables of all plans and of the
+charges of a row, which is in one stage, one group and one cluster. Shares are rounded so that the exact sum of the two
+floats is at most epsilon.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from optrand.base._validation import Floats, check_integer, check_real, expect
@@ -36,24 +33,12 @@ Ids = int | Callable[[Any], Any]
 
 
 class Plan:
-    """Base of all plans, by which an estimator obtains its releases.
+    """Base of all plans, by which an estimator obtains its releases."""
 
-    Attributes
-    ----------
-    vectors : bool
-        Whether it releases noisy vectors, rather than noisy labels.
-    trains : bool
-        Whether it trains the estimator.
-    for_numbers : bool
-        Whether it is a plan of :class:`LabelDPRegressor`, rather than of :class:`LabelDPClassifier`.
-    penalises_bias : bool
-        Whether a regressor without a stated bias penalty has a finite one.
-    """
-
-    for_numbers: ClassVar[bool] = False
-    vectors: ClassVar[bool] = False
-    trains: ClassVar[bool] = True
-    penalises_bias: ClassVar[bool] = False
+    for_numbers: ClassVar[bool] = False  # for LabelDPRegressor, rather than for LabelDPClassifier
+    vectors: ClassVar[bool] = False  # releases noisy vectors, rather than noisy labels
+    trains: ClassVar[bool] = True  # trains the estimator
+    penalises_bias: ClassVar[bool] = False  # by default, for a regressor
 
     @property
     def informed(self) -> bool:
@@ -64,10 +49,7 @@ class Plan:
         """Refuse sizes that the plan cannot handle, before anything is drawn."""
 
     def penalty(self, rows: int) -> float:
-        """Return the default bias penalty of a regressor.
-
-        It is the number of rows per parameter of a model with as many parameters as the root of its rows.
-        """
+        """Return the default bias penalty: rows per parameter, if a model has as many as the root of its rows."""
         return math.sqrt(rows) if self.penalises_bias else math.inf
 
     def train(self, training: Training) -> Any:
@@ -160,11 +142,6 @@ class DomainPrior(InClusters):
     -----
     A row pays ``share * epsilon`` for the histogram of its cluster and the rest of epsilon for its label. The
     likelihood begins with the priors, which are paid for.
-
-    Examples
-    --------
-    >>> DomainPrior(50, share=0.1)
-    DomainPrior(clusters=50, share=0.1, smallest=50, least=2)
     """
 
     informed = True
@@ -180,7 +157,7 @@ class DomainPrior(InClusters):
         check_integer(self.least, "least", 1, 2)
 
     def priors(self, training: Training, rows: Rows) -> tuple[Floats, float]:
-        """Release a prior for each row, and return the priors, shape ``(m, K)``, and the rest of epsilon."""
+        """Release a prior of each cluster. Return that of each row, shape ``(m, K)``, and the rest of epsilon."""
         split = split_at(training.epsilon, self.share * training.epsilon)
         groups = self.groups(training, rows)
         table = np.empty((rows.size, training.k))
@@ -203,8 +180,8 @@ class Stages(Plan):
     split : tuple of float, optional
         Shares of the rows of each stage, which sum to 1, by default 60 : 40, and 40 : 30 : 30.
     temperature : float
-        Temperature of the softmax of beliefs, ``p**(1 / temperature)``. The likelihood needs none. [G21] sharpens, with
-        less than 1, beliefs that cross entropy on noisy labels has blurred.
+        Exponent ``1 / temperature`` of beliefs. The likelihood needs none. [G21] sharpens, with less than 1, beliefs
+        that cross entropy on noisy labels has blurred.
     least : int
         Least number of labels that a randomizer keeps, 1 or 2. With 1 an overconfident model wastes rows. The first
         stage has that of its `domain_prior`, if there is one.
@@ -218,7 +195,7 @@ class Stages(Plan):
     Notes
     -----
     Each row is in one stage and pays epsilon there. With a `domain_prior` a row of the first stage pays both parts of
-    it. The split is random, by the classifier's `random_state`, and independent of labels.
+    it. The split is random, by the classifier's `random_state`.
 
     Examples
     --------
@@ -265,9 +242,9 @@ class Stages(Plan):
 
     def check(self, rows: int, k: int) -> None:
         """Refuse a split that leaves a stage without rows."""
-        empty = [stage + 1 for stage, part in enumerate(self.parts(rows, np.random.default_rng(0))) if not part.size]
-        if empty:
-            raise InvalidInput(f"stage {empty[0]} of {self.n} would have none of the {rows} rows: use fewer stages")
+        for stage, part in enumerate(self.parts(rows, np.random.default_rng(0)), 1):
+            if not part.size:
+                raise InvalidInput(f"stage {stage} of {self.n} would have none of the {rows} rows: use fewer stages")
         if self.domain_prior is not None:
             self.domain_prior.check(int(self.shares[0] * rows), k)
 
@@ -286,27 +263,19 @@ class Stages(Plan):
                 priors = np.full((rows.size, training.k), 1 / training.k)
             randomizer = RRWithPriorBatch(keep_two_labels(priors, budget) if least == 2 else priors, budget)
             release = training.release(rows, randomizer)
-            old = [self._filter(training, one, model, randomizer) for one in held] if self.reuse else []
+            old = held if self.reuse else []
+            if self.top_k_filter and model is not None:
+                # As many labels as the new randomizers keep.
+                top = max(1, round(float(randomizer.k_star.mean())))
+                old = [select_likeliest(one, training.beliefs(model, one.rows), top) for one in old]
             model = training.learn([*(one for one in old if len(one)), release], before=model, beliefs=beliefs)
             held.append(release)
         return model
-
-    def _filter(
-        self, training: Training, release: LabelRelease, model: Any, randomizer: RRWithPriorBatch
-    ) -> LabelRelease:
-        """Leave out rows whose noisy label is not among the model's `k` likeliest, `k` as the new randomizers keep."""
-        if not self.top_k_filter:
-            return release
-        top = max(1, round(float(randomizer.k_star.mean())))
-        beliefs = training.beliefs(model, release.rows)
-        likeliest = np.argsort(-beliefs, axis=1, kind="stable")[:, :top]
-        return select_rows(release, (likeliest == release.values[:, np.newaxis]).any(axis=1))
 
 
 def temper(beliefs: Floats, temperature: float) -> Floats:
     """Raise beliefs to the power ``1 / temperature``, and normalise each row."""
     powers = (beliefs / beliefs.max(axis=1, keepdims=True)) ** (1 / temperature)
-    powers[powers < np.finfo(np.float64).tiny] = 0.0
     rows: Floats = powers / powers.sum(axis=1, keepdims=True)
     rows[rows < np.finfo(np.float64).tiny] = 0.0
     return rows
@@ -319,42 +288,30 @@ def keep_two_labels(priors: Floats, epsilon: float) -> Floats:
     first, second = np.argsort(-priors[lone], axis=1, kind="stable")[:, :2].T
     # A billionth above the threshold, at which keeping one label or two is equally good.
     lifted[lone, second] = lifted[lone, first] * np.exp(-epsilon) * (1 + 1e-9)
-    rows: Floats = lifted / lifted.sum(axis=1, keepdims=True)
-    return rows
+    return np.asarray(lifted / lifted.sum(axis=1, keepdims=True))
 
 
-def select_rows(release: LabelRelease, kept: NDArray[np.bool_]) -> LabelRelease:
-    """Return some rows of a release by RRWithPrior, chosen by public data."""
+def select_likeliest(release: LabelRelease, beliefs: Floats, top: int) -> LabelRelease:
+    """Leave out rows of a release by RRWithPrior whose noisy label is not among the `top` likeliest."""
+    likeliest = np.argsort(-beliefs, axis=1, kind="stable")[:, :top]
+    kept = (likeliest == release.values[:, np.newaxis]).any(axis=1)
     batch = release.randomizer
     randomizer = RRWithPriorBatch(batch.priors[kept], batch.epsilon) if kept.any() else batch
     return replace(release, rows=release.rows[kept], values=release.values[kept], randomizer=randomizer)
 
 
-class _OneRandomizer(Plan):
-    """One release of all rows, by a randomizer of noisy vectors."""
+@dataclass(frozen=True)
+class Bits(Plan):
+    """Random bits of the one-hot vector of every label ([Z25])."""
 
     vectors: ClassVar[bool] = True
 
-    def randomizer(self, k: int, epsilon: float) -> Any:
-        """Return the randomizer of `k` classes."""
-        raise NotImplementedError
-
     def train(self, training: Training) -> Any:
-        randomizer = self.randomizer(training.k, training.epsilon)
-        return training.learn([training.release(np.arange(training.rows), randomizer)])
+        return training.learn([training.release(np.arange(training.rows), UnaryBits(training.k, training.epsilon))])
 
 
 @dataclass(frozen=True)
-class Bits(_OneRandomizer):
-    """Random bits of the one-hot vector of every label ([Z25])."""
-
-    def randomizer(self, k: int, epsilon: float) -> UnaryBits:
-        """Return the bits of `k` classes."""
-        return UnaryBits(k, epsilon)
-
-
-@dataclass(frozen=True)
-class Alibi(_OneRandomizer):
+class Alibi(Plan):
     """One-hot vectors with Laplace noise ([MEMP21]), by default exact on a lattice.
 
     Parameters
@@ -363,15 +320,18 @@ class Alibi(_OneRandomizer):
         Steps of the lattice between 0 and 1. None draws in floats, which the labels must allow (`allow_inexact`).
     """
 
+    vectors: ClassVar[bool] = True
+
     steps: int | None = 16
 
     def __post_init__(self) -> None:
         if self.steps is not None:
             check_integer(self.steps, "steps", 1, 256)
 
-    def randomizer(self, k: int, epsilon: float) -> LaplaceAlibi | LatticeAlibi:
-        """Return the noise on vectors of `k` classes."""
-        return LaplaceAlibi(k, epsilon) if self.steps is None else LatticeAlibi(k, epsilon, self.steps)
+    def train(self, training: Training) -> Any:
+        k, epsilon = training.k, training.epsilon
+        noise = LaplaceAlibi(k, epsilon) if self.steps is None else LatticeAlibi(k, epsilon, self.steps)
+        return training.learn([training.release(np.arange(training.rows), noise)])
 
 
 @dataclass(frozen=True)
@@ -399,10 +359,9 @@ class NearestNeighbour(Bits):
     def train(self, training: Training) -> BitModel:
         """Release the bits of all rows. Features that have no neighbours are refused before the draw."""
         index = NearestNeighbors(n_neighbors=self.neighbours).fit(training.X)
-        release = training.release(np.arange(training.rows), self.randomizer(training.k, training.epsilon))
+        release = training.release(np.arange(training.rows), UnaryBits(training.k, training.epsilon))
         return BitModel(partial(_mean_bits, index, release.values.astype(np.float64)), release.randomizer)
 
 
 def _mean_bits(index: NearestNeighbors, bits: Floats, X: Any) -> Floats:
-    means: Floats = bits[index.kneighbors(X, return_distance=False)].mean(axis=1)
-    return means
+    return np.asarray(bits[index.kneighbors(X, return_distance=False)].mean(axis=1))

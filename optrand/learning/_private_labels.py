@@ -73,9 +73,9 @@ class PrivateLabels:
     Notes
     -----
     *Account.* Two tables are neighbours if they differ in one label. A release charges every row whose label it reads,
-    exactly, before anything is drawn, and nothing is refunded. Charges on one row add up (basic composition). A
-    neighbour differs in one row, so the table has spent the maximum over rows. This holds if rows and randomizers of a
-    release are chosen from public data and earlier releases.
+    exactly, before anything is drawn, and nothing is refunded. Charges on one row add up (basic composition), and the
+    table has spent the maximum over rows. This holds if rows and randomizers of a release are chosen from public data
+    and earlier releases.
 
     *Slices* ``labels[places]`` are views on one account, as scikit-learn makes them. Arrays, copies and pickles are
     refused, as they would have another account. This is a guard against mistakes, not against code that reads
@@ -254,14 +254,11 @@ class PrivateLabels:
         of_label = _bins(bins, len(wanted))[wanted.codes(self.domain.array)]
         size = int(of_label.max()) + 1
         budget = check_epsilon(epsilon)
-        counts = self.draw(
-            places,
-            Spent(budget),
-            lambda codes, source: private_histogram(
-                np.bincount(of_label[codes], minlength=size), budget, source=source
-            ),
-        )
-        return PriorRelease(places, counts, budget)
+
+        def count(codes: Codes, source: EntropySource) -> tuple[int, ...]:
+            return private_histogram(np.bincount(of_label[codes], minlength=size), budget, source=source)
+
+        return PriorRelease(places, self.draw(places, Spent(budget), count), budget)
 
     def draw(self, rows: Rows, spent: Spent, draw: Callable[[Codes, EntropySource], Drawn]) -> Drawn:
         """Charge rows of this view, then call `draw` with the indices of their classes and the source of randomness.
@@ -353,11 +350,6 @@ def _bins(given: ArrayLike | None, k: int) -> NDArray[np.intp]:
     if given is None:
         return np.arange(k)
     array = rectangular(given, "bins")
-    if (
-        array.shape != (k,)
-        or array.dtype.kind not in "iu"
-        or array.min() < 0
-        or np.unique(array).size != array.max() + 1
-    ):
+    if array.shape != (k,) or array.dtype.kind not in "iu" or (np.unique(array) != np.arange(len(set(array)))).any():
         raise InvalidInput(f"bins must be {k} integers, the bin of each label: 0, 1, ... without a gap")
     return array.astype(np.intp)

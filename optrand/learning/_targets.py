@@ -41,18 +41,10 @@ START = Start()
 
 
 class Target:
-    """Loss on releases, the base of all targets.
+    """Loss on releases, the base of all targets."""
 
-    Attributes
-    ----------
-    vectors : bool
-        Whether it can learn from noisy vectors, besides noisy labels.
-    weighted : bool
-        Whether the estimator must take `sample_weight`.
-    """
-
-    vectors: ClassVar[bool] = True
-    weighted: ClassVar[bool] = True
+    vectors: ClassVar[bool] = True  # learns from noisy vectors, besides noisy labels
+    weighted: ClassVar[bool] = True  # the estimator must take `sample_weight`
 
     def descends(self, estimator: Any, *, informed: bool) -> bool:  # noqa: ARG002
         """Return whether an estimator receives the likelihood itself, in place of weights."""
@@ -189,15 +181,10 @@ NAMES: dict[str, Target] = {
 
 def target_of(given: str | Target) -> Target:
     """Return the target with a name, or the given target."""
-    if isinstance(given, str):
-        if given not in NAMES:
-            raise InvalidInput(f"target is {given!r}, expected one of {', '.join(NAMES)}, or a Target")
-        return NAMES[given]
-    if not isinstance(given, Target):
-        raise InvalidInput(
-            f"target is of type {type(given).__name__}, expected a name or a Target such as Likelihood()"
-        )
-    return given
+    found = NAMES.get(given) if isinstance(given, str) else given
+    if not isinstance(found, Target):
+        raise InvalidInput(f"target is {given!r}, expected one of {', '.join(NAMES)}, or a Target such as Likelihood()")
+    return found
 
 
 def check_estimator_fits(estimator: Any, target: Target, *, informed: bool = False) -> None:
@@ -210,7 +197,8 @@ def check_estimator_fits(estimator: Any, target: Target, *, informed: bool = Fal
 
 def check_estimator(estimator: Any, predict: str, kind: str, weighted: str | None, way: str) -> None:
     """Refuse an estimator without `fit` or `predict`, or without a needed `sample_weight`."""
-    name, missing = type(estimator).__name__, [each for each in ("fit", predict) if not hasattr(estimator, each)]
+    name = type(estimator).__name__
+    missing = [each for each in ("fit", predict) if not hasattr(estimator, each)]
     if missing:
         raise InvalidInput(f"the estimator {name} has no {' and no '.join(missing)}, expected {kind}")
     if weighted and not has_fit_parameter(estimator, "sample_weight"):
@@ -225,16 +213,11 @@ def likelihood_of(releases: Releases) -> Floats:
 
 
 def posterior(table: Floats, belief: Floats) -> Floats:
-    """Compute the posterior of each label, shape ``(n, K)``.
-
-    It is the normalised likelihood if the beliefs exclude every possible label.
-    """
+    """Compute the posterior of each label, shape ``(n, K)``."""
     joint = table * belief
-    totals = joint.sum(axis=1, keepdims=True)
     # A belief of exactly 0 at every possible label is wrong: use the likelihood alone.
-    joint = np.where(totals > 0, joint, table)
-    weights: Floats = joint / joint.sum(axis=1, keepdims=True)
-    return weights
+    joint = np.where(joint.sum(axis=1, keepdims=True) > 0, joint, table)
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +227,6 @@ class ConstantModel:
     classes_: NDArray[np.int64]
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return probability 1 of the class for every row."""
         return np.ones((_num_samples(X), 1))
 
 
@@ -255,11 +237,8 @@ def fit_classes(model: Any, X: Any, labels: NDArray[Any], **options: Any) -> Any
 
 
 def continue_from(estimator: Any, before: Any) -> Any:
-    """Return a clone to be trained, or a copy of the earlier model if the estimator has `warm_start`.
-
-    Ensembles of trees are cloned: with `warm_start` they would keep their trees and add none, since `n_estimators` or
-    `max_iter` counts all of them.
-    """
+    """Return a clone to be trained, or a copy of the earlier model if the estimator has `warm_start`."""
+    # Ensembles would keep their trees and add none, since `n_estimators` or `max_iter` counts all of them.
     trees = hasattr(estimator, "n_estimators") or hasattr(estimator, "max_bins")
     warm = getattr(estimator, "warm_start", False) and not trees
     return deepcopy(before) if warm and not (before is None or isinstance(before, ConstantModel)) else clone(estimator)
@@ -269,7 +248,6 @@ def fit_weighted(estimator: Any, X: Any, weights: Floats, *, before: Any = None,
     """Train a clone on a copy of each row for every label whose weight is above a share of the row's largest."""
     if hasattr(estimator, "fit_weights"):
         return continue_from(estimator, before).fit_weights(X, weights)
-    # Estimators take one label per row, so repeat rows for every label whose weight is large enough.
     sizes = np.abs(weights)
     rows, labels = np.nonzero(sizes > smallest * sizes.max(axis=1, keepdims=True))
     # A model of other classes cannot be continued.
@@ -292,5 +270,4 @@ def _class_numbers(release: LabelRelease) -> NDArray[np.intp]:
     if values.dtype.kind in "iu":
         return values.astype(np.intp)
     inputs = label_inputs(release.randomizer, release.domain)
-    numbers: NDArray[np.intp] = np.abs(values[:, np.newaxis] - inputs).argmin(axis=1)
-    return numbers
+    return np.asarray(np.abs(values[:, np.newaxis] - inputs).argmin(axis=1))

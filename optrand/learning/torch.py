@@ -109,43 +109,34 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_weights(self, X: ArrayLike, weights: Floats) -> TorchClassifier:
         """Train on a weight, of any sign, for each label of each row, shape ``(n, K)``."""
-        torch = _torch()
-        flooded = bool((np.asarray(weights) < 0).any())
-        return self._train(
-            X, weights, lambda scores, each: -(each * torch.log_softmax(scores, 1)).sum(1), flooded=flooded
-        )
+        log_softmax, flooded = _torch().log_softmax, bool((np.asarray(weights) < 0).any())
+        return self._train(X, weights, lambda scores, each: -(each * log_softmax(scores, 1)).sum(1), flooded=flooded)
 
     def fit_likelihood(self, X: ArrayLike, table: Floats) -> TorchClassifier:
         """Train by the likelihood of a release, shape ``(n, K)``."""
-        torch = _torch()
-        logs = np.log(np.maximum(table, np.finfo(np.float32).tiny))
-        return self._train(
-            X, logs, lambda scores, each: -torch.logsumexp(torch.log_softmax(scores, 1) + each, 1), flooded=False
-        )
+        torch, logs = _torch(), np.log(np.maximum(table, np.finfo(np.float32).tiny))
+        return self._train(X, logs, lambda scores, each: -torch.logsumexp(torch.log_softmax(scores, 1) + each, 1))
 
     def fit_bits(self, X: ArrayLike, bits: NDArray[Any]) -> TorchClassifier:
         """Train by binary cross entropy on noisy bits, shape ``(n, K)``."""
         entropy = _torch().nn.functional.binary_cross_entropy_with_logits
-        return self._train(X, bits, lambda scores, each: entropy(scores, each, reduction="none").sum(1), flooded=False)
+        return self._train(X, bits, lambda scores, each: entropy(scores, each, reduction="none").sum(1))
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Return the probabilities of the classes, shape ``(n, K)``."""
         check_is_fitted(self)
-        rows: Floats = _torch().softmax(_scores(self.network_, _tensor(X)).double(), 1).numpy()
-        return rows
+        return np.asarray(_torch().softmax(_scores(self.network_, _tensor(X)).double(), 1))
 
     def predict_bits(self, X: ArrayLike) -> Floats:
         """Return the probabilities that the noisy bits are 1, by a network of :meth:`fit_bits`, shape ``(n, K)``."""
         check_is_fitted(self)
-        rows: Floats = _torch().sigmoid(_scores(self.network_, _tensor(X)).double()).numpy()
-        return rows
+        return np.asarray(_torch().sigmoid(_scores(self.network_, _tensor(X)).double()))
 
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
         """Return the likeliest class indices, shape ``(n,)``."""
-        numbers: NDArray[np.intp] = self.predict_proba(X).argmax(axis=1)
-        return numbers
+        return np.asarray(self.predict_proba(X).argmax(axis=1))
 
-    def _train(self, X: ArrayLike, targets: ArrayLike, loss: Loss, *, flooded: bool) -> TorchClassifier:
+    def _train(self, X: ArrayLike, targets: ArrayLike, loss: Loss, *, flooded: bool = False) -> TorchClassifier:
         torch = _torch()
         features, goals = _tensor(X), _tensor(targets)
         if not (self.warm_start and hasattr(self, "network_")):

@@ -48,6 +48,12 @@ from optrand.states._trigger import TriggerStates
 GAP = 1e-9
 """Accuracy of a capacity, in bits."""
 
+LARGEST = 1600
+"""Entries of the utility, states and outputs of one kind merged, up to which a capacity is met at the optimum."""
+
+NOISE = 2.0**-48
+"""Share by which sums of products are raised, so that their rounding loosens the bound and never breaks it."""
+
 
 def noise_rate(states: int | TriggerStates, epsilon: float) -> float:
     """Compute the chance that randomized response picks a state at random, the true one included.
@@ -69,9 +75,11 @@ def noise_rate(states: int | TriggerStates, epsilon: float) -> float:
     >>> f"{noise_rate(2925, 14.0):.6f}", f"{noise_rate(3, 14.0):.9f}"
     ('0.002426', '0.000002495')
     """
-    count, budget = _count_states(states), _check_budget(epsilon)
+    count = _count_states(states)
+    if epsilon != math.inf and check_real(epsilon, "epsilon") < 0:
+        raise InvalidInput(f"epsilon is {epsilon}, expected at least 0 (nats)")
     # Divided by exp(epsilon), so that nothing overflows.
-    return count * math.exp(-budget) / (1 + (count - 1) * math.exp(-budget))
+    return count * math.exp(-epsilon) / (1 + (count - 1) * math.exp(-epsilon))
 
 
 def capacity(states: int | TriggerStates, epsilon: float) -> float:
@@ -97,11 +105,10 @@ def capacity(states: int | TriggerStates, epsilon: float) -> float:
     (11.461727965385, 1.584926511508)
     """
     count, rate = _count_states(states), noise_rate(states, epsilon)
-    flipped = rate * (count - 1) / count
     if count == 1:
         return 0.0
-    kept = 1 - flipped
-    entropy = sum(-x * math.log2(x) for x in (flipped, kept) if x > 0)
+    flipped = rate * (count - 1) / count
+    entropy = sum(-x * math.log2(x) for x in (flipped, 1 - flipped) if x > 0)
     return math.log2(count) - entropy - flipped * math.log2(count - 1)
 
 
@@ -131,10 +138,9 @@ def channel_capacity(matrix: ArrayLike, *, gap: float = GAP) -> float:
         raise InvalidInput("a channel is a table of probabilities, one row per input")
     if (np.abs(table.sum(axis=1) - 1) > 1e-9).any():
         raise InvalidInput("rows of a channel sum to 1: divide them by their sums")
-    width = check_real(gap, "gap")
-    if width < 0:
-        raise InvalidInput(f"gap is {width:g}, expected a number of bits of at least 0")
-    return bound_capacity(table, width)
+    if check_real(gap, "gap") < 0:
+        raise InvalidInput(f"gap is {gap:g}, expected a number of bits of at least 0")
+    return bound_capacity(table, gap)
 
 
 def bound_capacity(table: Floats, gap: float = 0.0, *, limit: float = math.nan, inputs: Floats | None = None) -> float:
@@ -144,10 +150,11 @@ def bound_capacity(table: Floats, gap: float = 0.0, *, limit: float = math.nan, 
     contracts the distance of two distributions. Return the upper bound, rounded up. `inputs` is the
     distribution to begin with, by default uniform.
     """
-    found = np.full(table.shape[0], 1 / table.shape[0]) if inputs is None else inputs
-    largest = float(np.abs(np.log2(table[table > 0])).max(initial=1.0)) + math.log2(table.shape[0] + 1)
+    k, m = table.shape
+    found = np.full(k, 1 / k) if inputs is None else inputs
+    largest = float(np.abs(np.log2(table[table > 0])).max(initial=1.0)) + math.log2(k + 1)
     # A sum has as many terms as there are outputs, each the product of a logarithm, rounded by 2**-50 at most.
-    rounding = 2.0**-50 * (table.shape[1] + 8) * largest
+    rounding = 2.0**-50 * (m + 8) * largest
     variation = min(1.0, float((table.max(axis=0) - table.min(axis=0)).sum()))
     lower, upper = 0.0, math.inf
     for _ in range(5_000):
@@ -166,20 +173,6 @@ def bound_capacity(table: Floats, gap: float = 0.0, *, limit: float = math.nan, 
 
 def _count_states(states: int | TriggerStates) -> int:
     return states.size if isinstance(states, TriggerStates) else check_integer(states, "states", 1)
-
-
-def _check_budget(epsilon: float) -> float:
-    budget = math.inf if epsilon == math.inf else check_real(epsilon, "epsilon")
-    if budget < 0:
-        raise InvalidInput(f"epsilon is {budget}, expected at least 0 (nats)")
-    return budget
-
-
-LARGEST = 1600
-"""Entries of the utility, states and outputs of one kind merged, up to which a capacity is met at the optimum."""
-
-NOISE = 2.0**-48
-"""Share by which sums of products are raised, so that their rounding loosens the bound and never breaks it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +276,10 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
     >>> less.capacity <= 0.3, 0.6 < less.lower < 0.7, less.gap < 1e-6
     (True, True, True)
     """
-    worth, shares, budget = _check_table(utility), check_prior(prior), check_epsilon(epsilon)
+    worth = rectangular(utility, "utility").astype(np.float64) + 0.0
+    if worth.ndim != 2 or not worth.size or not np.isfinite(worth).all():
+        raise InvalidInput(f"utility has shape {worth.shape}, expected finite numbers: one row per state")
+    shares, budget = check_prior(prior), check_epsilon(epsilon)
     if shares.size != worth.shape[0]:
         raise InvalidInput(f"utility has {worth.shape[0]} rows and prior {shares.size} entries, expected one each")
     limit = math.inf if capacity == math.inf else check_real(capacity, "capacity")
@@ -296,27 +292,20 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
     problem = _state_problem(worth, weights, budget)
     mechanism = solve(problem)
     upper = _read_utilities(mechanism.certificate)[1]
+    inputs = None
     bits = _bound_bits(mechanism, limit)
     if bits > limit:
         if rows.size * columns.size <= LARGEST:
             table, inputs, bound = solve_within_limits(weights[:, np.newaxis] * worth, budget, limit)
             found = Randomizer(problem.labels, np.arange(float(columns.size)), table, budget).without_unused_outputs()
             mechanism, upper = tabulate(Solution(problem, found)), min(upper, bound)
-            bits = _bound_bits(mechanism, limit, inputs)
         else:
             mechanism = _lower_epsilon(problem, limit)
-            bits = _bound_bits(mechanism, limit)
+        bits = _bound_bits(mechanism, limit, inputs)
     if bits > limit:
         raise NotCertified(f"the capacity is {format_above(bits, 8)} bits, above the {limit!r} that are allowed")
     lower = _read_utilities(Mechanism(problem, mechanism.table).certificate)[0]
     return BestRandomizer(mechanism, kinds, columns, lower, upper, bits)
-
-
-def _check_table(given: ArrayLike) -> Floats:
-    table = rectangular(given, "utility").astype(np.float64)
-    if table.ndim != 2 or not table.size or not np.isfinite(table).all():
-        raise InvalidInput(f"utility has shape {table.shape}, expected finite numbers: one row per state")
-    return table + 0.0
 
 
 def _find_kinds(table: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -427,7 +416,7 @@ def _solve_cones(worth: Floats, ratio: float, capacity: float) -> tuple[Floats, 
 
 def _make_private(table: Floats, ratio: float) -> Floats:
     """Lift entries to the largest of their column over the ratio, and normalise rows."""
-    used = np.where(table.max(axis=0) > 1e-9, np.maximum(table, 0.0), 0.0)
+    used = np.where(table.max(axis=0) > 1e-9, table, 0.0)
     lifted = np.maximum(used, used.max(axis=0) / ratio)
     private: Floats = lifted / lifted.sum(axis=1, keepdims=True)
     return private

@@ -46,8 +46,7 @@ class TriggerStates(Sequence[State]):
 
     def __post_init__(self) -> None:
         check_integer(self.max_reports, "max_reports", 1, MOST)
-        if not 1 <= len(self.windows) <= MOST:
-            raise InvalidInput(f"there are {len(self.windows)} trigger data, expected from 1 to {MOST}")
+        check_integer(len(self.windows), "the number of trigger data", 1, MOST)
         if len(self.limits) != len(self.windows):
             raise InvalidInput(f"there are {len(self.limits)} limits for {len(self.windows)} trigger data")
         for count, limit in zip(self.windows, self.limits, strict=True):
@@ -123,10 +122,9 @@ class TriggerStates(Sequence[State]):
 
     def __contains__(self, state: object) -> bool:
         try:
-            self.index(state)
+            return self.index(state) >= 0
         except InvalidInput:
             return False
-        return True
 
 
 def trigger_states(
