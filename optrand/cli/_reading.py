@@ -366,6 +366,9 @@ def loss_by_groups(share: float) -> tuple[float, str]:
     return (share, f"{format_above(share, 4)} of that of one randomizer for all groups")
 
 
-def show_total(record: ReleaseRecord | None) -> None:
-    if record is not None:
-        show({"total epsilon": record_facts(record)["total epsilon"]})
+def show_total(subject: Mechanism | ReleaseRecord) -> None:
+    """Print the total epsilon of a release. A mechanism alone has none."""
+    from optrand.mechanism._mechanism import Mechanism
+
+    if not isinstance(subject, Mechanism):
+        show({"total epsilon": record_facts(subject)["total epsilon"]})

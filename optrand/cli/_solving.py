@@ -299,26 +299,23 @@ def plot(
     `verify` proves, the meaning of the budget, and every picture. If the proof fails, the page states it and the exit
     code is 3.
     """
-    from optrand.mechanism._mechanism import Mechanism
     from optrand.programs._mechanism import ProgramMechanism
 
     found = read_saved(saved)
     if isinstance(found, ProgramMechanism):
         raise InvalidInput(f"{saved} holds the mechanism of a linear program, of which there are no pictures")
-    record = None if isinstance(found, Mechanism) else found
-    mechanism = found if isinstance(found, Mechanism) else None if found.groups else found.mechanism
     ending = output.suffix.lower()
     if ending in (".html", ".htm"):
-        _write_page(mechanism, record, saved.name, output, force=force)
+        _write_page(found, saved.name, output, force=force)
     elif ending or output.is_file():
-        _draw_picture(mechanism, record, output, force=force)
+        _draw_picture(found, output, force=force)
     else:
-        _draw_all(mechanism, record, output, force=force)
+        _draw_all(found, output, force=force)
 
 
-def _draw_picture(mechanism: Mechanism | None, record: ReleaseRecord | None, output: Path, *, force: bool) -> None:
+def _draw_picture(subject: Mechanism | ReleaseRecord, output: Path, *, force: bool) -> None:
     from optrand.base._files import refuse_target
-    from optrand.base._numerals import format_above
+    from optrand.mechanism._mechanism import Mechanism
     from optrand.plotting import groups_figure, pmf_figure, save_figure
     from optrand.plotting._saving import check_ending
 
@@ -326,52 +323,51 @@ def _draw_picture(mechanism: Mechanism | None, record: ReleaseRecord | None, out
     refuse_target(output, overwrite=force)
     with progress() as announce:
         announce("drawing")
-        if mechanism is not None:
-            figure = pmf_figure(mechanism if record is None else record)
-            if record is not None:
-                figure.suptitle(f"{figure.get_suptitle()}, of a total of {format_above(record.epsilon, 6)}", fontsize=8)
-        elif record is not None:
-            figure = groups_figure(record.mechanisms, total=record.epsilon)
+        if isinstance(subject, Mechanism):
+            figure = pmf_figure(subject)
+        elif subject.groups:
+            figure = groups_figure(subject.mechanisms, total=subject.epsilon)
+        else:
+            figure = pmf_figure(subject)
+            figure.suptitle(f"{figure.get_suptitle()}, of a total of {format_above(subject.epsilon, 6)}", fontsize=8)
         save_figure(figure, output)
-    show_total(record)
+    show_total(subject)
     show({"picture": output})
 
 
-def _write_page(
-    mechanism: Mechanism | None, record: ReleaseRecord | None, name: str, output: Path, *, force: bool
-) -> None:
+def _write_page(subject: Mechanism | ReleaseRecord, name: str, output: Path, *, force: bool) -> None:
     from optrand.base._files import refuse_target, write_atomically
     from optrand.certificates._certificate import certify
+    from optrand.mechanism._mechanism import Mechanism
     from optrand.plotting.report import group_report_page, report_page
 
     refuse_target(output, overwrite=force)
     with progress() as announce:
         announce("proving")
-        mechanisms = [mechanism] if mechanism is not None else record.distinct if record is not None else []
-        proofs = [certify(one) for one in mechanisms]
+        proofs = [certify(each) for each in ([subject] if isinstance(subject, Mechanism) else subject.distinct)]
         announce("drawing")
-        if mechanism is not None:
-            parts = None if record is None else record.parts
-            page = report_page(mechanism, proofs[0], name=name, parts=parts, record=record)
-        elif record is not None:
-            page = group_report_page(record.mechanisms, record.parts, relative_loss=record.relative_loss)
+        if isinstance(subject, Mechanism):
+            page = report_page(subject, proofs[0], name=name)
+        elif subject.groups:
+            page = group_report_page(subject.mechanisms, subject.parts, relative_loss=subject.relative_loss)
+        else:
+            page = report_page(subject.mechanism, proofs[0], name=name, parts=subject.parts, record=subject)
     write_atomically(output, page.encode(), overwrite=force)
-    show_total(record)
+    show_total(subject)
     print_line(f"page  {output}")
     for proof in proofs:
         proof.require(gap=math.inf)
     print_line(f"verified, gap {gap_words(max(proof.gap for proof in proofs))}")
 
 
-def _draw_all(mechanism: Mechanism | None, record: ReleaseRecord | None, output: Path, *, force: bool) -> None:
+def _draw_all(subject: Mechanism | ReleaseRecord, output: Path, *, force: bool) -> None:
     from optrand.plotting._saving import gallery
 
-    if mechanism is None:
+    if getattr(subject, "groups", ()):
         raise InvalidInput("the release is by groups, each with a mechanism of its own: draw a picture or a page")
-    subject = mechanism if record is None else record
     with progress() as announce:
         pictures, left_out = gallery(subject, output, overwrite=force, announce=announce)
-    show_total(record)
+    show_total(subject)
     for name, reason in left_out.items():
         print_line(f"note: no picture of the {name}: {reason}")
     show({"pictures": len(pictures), "folder": output})
