@@ -1,7 +1,6 @@
 """The command line: its output, its exit codes, and that it leaves nothing behind when it fails."""
 
 import csv
-import hashlib
 import json
 import math
 import os
@@ -39,6 +38,7 @@ from optrand.plotting import _saving, report
 from optrand.programs._mechanism import load
 from optrand.release import load_release
 from optrand.studies._many import Sweep
+from tests.tables import resealed
 
 GAP = 1e-9
 """Gap that every small problem must verify."""
@@ -510,13 +510,8 @@ def test_plot_and_solve_replace_a_file_by_force_alone(saved, here):
 # Verification that fails: exit code 3
 def tampered(path, **changes):
     """The file with fields changed and a digest that is right again."""
-
-    def canonical(document):
-        return (json.dumps(document, sort_keys=True, separators=(",", ":")) + "\n").encode()
-
-    document = {**json.loads(path.read_bytes()), **changes}
-    del document["digest"]
-    path.write_bytes(canonical({**document, "digest": "sha256:" + hashlib.sha256(canonical(document)).hexdigest()}))
+    document = json.loads(resealed({**json.loads(path.read_bytes()), **changes}))
+    path.write_text(json.dumps(document, sort_keys=True, separators=(",", ":")) + "\n")
 
 
 def test_a_table_that_is_not_private_fails_even_with_a_right_digest(saved):

@@ -20,12 +20,6 @@ from optrand.theory.z25.neighbours import (
 )
 
 F = Fraction
-DRAWS = 40_000
-STANDARD_ERRORS = 5
-
-
-def near(values: np.ndarray, expected: float) -> bool:
-    return abs(values.mean() - expected) <= STANDARD_ERRORS * values.std() / math.sqrt(values.size)
 
 
 def test_laws_of_vectors_are_products_and_sum_to_one() -> None:

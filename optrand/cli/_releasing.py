@@ -61,13 +61,12 @@ def randomize(
         Path, typer.Argument(metavar="IN", help="Table: .csv, .tsv, either with .gz, .parquet, or a Parquet folder.")
     ],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The table to write, of any of these kinds.")],
-    column: Annotated[str, option("--column", "COLUMN", "Column of private labels.")],
+    column: Annotated[str, option("--column COLUMN", "Column of private labels.")],
     epsilon: Epsilon,
     labels: Annotated[
         str,
         option(
-            "--labels",
-            "SET",
+            "--labels SET",
             f"All labels that can occur. Numbers: {LABEL_FORMS} Names: yes,no, or @FILE with one name per line.",
         ),
     ],
@@ -82,8 +81,7 @@ def randomize(
     dataset: Annotated[
         str | None,
         option(
-            "--dataset",
-            "NAME",
+            "--dataset NAME",
             "Name under which the ledger counts epsilon. Use the same name for every release of these people's labels, "
             "also after adding or reordering rows.",
         ),
@@ -97,7 +95,7 @@ def randomize(
     ] = False,
     budget: Annotated[
         str | None,
-        option("--budget", "NATS", "Refuse the release if all releases of the dataset together would cost more."),
+        option("--budget NATS", "Refuse the release if all releases of the dataset together would cost more."),
     ] = None,
     nulls: Annotated[
         Literal["refuse", "drop", "pass", "class"],
@@ -111,21 +109,19 @@ def randomize(
     groups: Annotated[
         str | None,
         option(
-            "--groups",
-            "COLUMNS",
+            "--groups COLUMNS",
             "Public columns a,b. Each group of rows gets a prior and a randomizer of its own, all for one epsilon.",
         ),
     ] = None,
     ids: Annotated[
-        str | None, option("--ids", "COLUMNS", "Columns that together identify a record. Default: row numbers.")
+        str | None, option("--ids COLUMNS", "Columns that together identify a record. Default: row numbers.")
     ] = None,
-    keep: Annotated[str | None, option("--keep", "COLUMNS", "Copy only these other columns. Default: all.")] = None,
-    drop: Annotated[str | None, option("--drop", "COLUMNS", "Do not copy these other columns.")] = None,
+    keep: Annotated[str | None, option("--keep COLUMNS", "Copy only these other columns. Default: all.")] = None,
+    drop: Annotated[str | None, option("--drop COLUMNS", "Do not copy these other columns.")] = None,
     randomizer: Annotated[
         str | None,
         option(
-            "--randomizer",
-            "NAME",
+            "--randomizer NAME",
             "Default: rr for names, otherwise the optimal randomizer (mixed slightly, unless the prior is public, so "
             "that histograms can be estimated). Others that use a prior: optimal (never mixed), rr-with-prior, "
             "rr-top-k[:K], rr-on-bins, gap-response. Without a prior: rr, debiased-rr, minimax. Or FILE.json, a "
@@ -135,8 +131,7 @@ def randomize(
     prior: Annotated[
         str | None,
         option(
-            "--prior",
-            "NATS|FILE",
+            "--prior NATS|FILE",
             "Part of epsilon spent on estimating the label distribution. Default: sqrt(labels / rows), at most "
             "epsilon / 20. Or a CSV of two columns, label and count, which costs nothing and must be PUBLIC.",
         ),
@@ -144,8 +139,7 @@ def randomize(
     loss: Annotated[
         str | None,
         option(
-            "--loss",
-            "LOSS",
+            "--loss LOSS",
             "Cost of an error: squared, absolute, poisson, zero-one, or @FILE, a CSV with one row per label and one "
             "column per output.",
         ),
@@ -153,20 +147,19 @@ def randomize(
     bias_penalty: Annotated[
         str | None,
         option(
-            "--bias-penalty",
-            "PENALTY",
+            "--bias-penalty PENALTY",
             "Weight of squared bias. inf (default for squared loss): unbiased. 0: ignore bias.",
         ),
     ] = None,
     outputs: Annotated[
-        str | None, option("--outputs", "SET", f"Where noisy numbers may lie: {OUTPUT_FORMS}. Default: line.")
+        str | None, option("--outputs SET", f"Where noisy numbers may lie: {OUTPUT_FORMS}. Default: line.")
     ] = None,
     clip: Annotated[
         bool, typer.Option("--clip", help="Move labels beyond the ends of the declared set to the nearest end.")
     ] = False,
     separator: Annotated[
         str | None,
-        option("--separator", "CHARACTER", "Character between the cells of IN. Default: comma for .csv, tab for .tsv."),
+        option("--separator CHARACTER", "Character between the cells of IN. Default: comma for .csv, tab for .tsv."),
     ] = None,
     decimal: Annotated[
         Literal[".", ","] | None, typer.Option("--decimal", help="Decimal point of the labels in IN. Default: .")
@@ -424,9 +417,9 @@ def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
 @command_line
 def ledger(
     path: LedgerName = None,
-    dataset: Annotated[str | None, option("--dataset", "NAME", "Only releases of this dataset.")] = None,
+    dataset: Annotated[str | None, option("--dataset NAME", "Only releases of this dataset.")] = None,
     withdraw: Annotated[
-        str | None, option("--withdraw", "ID", "Give up an unfinished release: erase its key. Its cost stays spent.")
+        str | None, option("--withdraw ID", "Give up an unfinished release: erase its key. Its cost stays spent.")
     ] = None,
 ) -> None:
     """List every release with its cost, and the totals of each dataset and column.

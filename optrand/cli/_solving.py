@@ -46,12 +46,11 @@ def solve(
     labels: Labels,
     prior: Prior,
     epsilon: Epsilon,
-    output: Annotated[Path, option("--output", "FILE", "File for the mechanism.", short="-o")],
+    output: Annotated[Path, option("--output -o FILE", "File for the mechanism.")],
     outputs: Annotated[
         str,
         option(
-            "--outputs",
-            "SET",
+            "--outputs SET",
             f"Allowed outputs: {OUTPUT_FORMS}. Or few outputs that are placed for the prior: adaptive:12 "
             "for at most 12, adaptive:0.01 for the least number within 1 % of the optimum.",
         ),
@@ -59,16 +58,14 @@ def solve(
     bias_penalty: Annotated[
         str,
         option(
-            "--bias-penalty",
-            "PENALTY",
+            "--bias-penalty PENALTY",
             "Weight of half the squared bias in the objective, from 0 (ignore bias) to inf (unbiased).",
         ),
     ] = "inf",
     knots: Annotated[
         str | None,
         option(
-            "--knots",
-            "N",
+            "--knots N",
             "For labels that are all numbers between the two ends: place N knots, round labels to them without "
             "bias, and randomize the knots.",
         ),
@@ -177,16 +174,16 @@ def _knot_facts(problem: Problem, mechanism: Mechanism, added: float) -> dict[st
 def sweep(
     labels: Labels,
     prior: Prior,
-    epsilons: Annotated[str, option("--epsilon", "NATS", f"Privacy budget. {SEVERAL}")],
+    epsilons: Annotated[str, option("--epsilon NATS", f"Privacy budget. {SEVERAL}")],
     bias_penalties: Annotated[
-        str, option("--bias-penalty", "PENALTIES", f"From 0 (ignore bias) to inf (unbiased). {SEVERAL}")
+        str, option("--bias-penalty PENALTIES", f"From 0 (ignore bias) to inf (unbiased). {SEVERAL}")
     ] = "inf",
     outputs: Outputs = "line",
     output: Annotated[
-        Path | None, option("--output", "FILE", "File for all columns of the result: .csv or .parquet.", short="-o")
+        Path | None, option("--output -o FILE", "File for all columns of the result: .csv or .parquet.")
     ] = None,
     picture: Annotated[
-        Path | None, option("--picture", "FILE", "File for a picture of deviation against bias: .png, .svg or .pdf.")
+        Path | None, option("--picture FILE", "File for a picture of deviation against bias: .png, .svg or .pdf.")
     ] = None,
     force: Force = False,
 ) -> None:
@@ -284,10 +281,8 @@ def plot(
     output: Annotated[
         Path,
         option(
-            "--output",
-            "FILE",
+            "--output -o FILE",
             "A picture (.png, .svg, .pdf), a page (.html), or a folder for every picture (a name without ending).",
-            short="-o",
         ),
     ],
     force: Force = False,

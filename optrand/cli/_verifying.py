@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 @command_line
 def verify(
     saved: Annotated[Path, typer.Argument(metavar="FILE", help="A saved mechanism, or the record of a release.")],
-    gap: Annotated[str | None, option("--gap", "SHARE", "Fail unless the verified gap is at most this.")] = None,
+    gap: Annotated[str | None, option("--gap SHARE", "Fail unless the verified gap is at most this.")] = None,
     table: Annotated[
-        Path | None, option("--table", "FILE", "Fail unless this file is the released table, byte by byte.")
+        Path | None, option("--table FILE", "Fail unless this file is the released table, byte by byte.")
     ] = None,
 ) -> None:
     """Verify a saved mechanism or a release record.
@@ -144,14 +144,12 @@ def audit(
     ],
     epsilon: Epsilon,
     labels: Annotated[
-        str | None, option("--labels", "SET", f"Labels of the rows, in order: {LABEL_FORMS} Or names: yes,no.")
+        str | None, option("--labels SET", f"Labels of the rows, in order: {LABEL_FORMS} Or names: yes,no.")
     ] = None,
-    outputs: Annotated[str | None, option("--outputs", "SET", "Outputs of the columns, in the same forms.")] = None,
+    outputs: Annotated[str | None, option("--outputs SET", "Outputs of the columns, in the same forms.")] = None,
     prior: Annotated[
         Path | None,
-        option(
-            "--prior", "FILE", "CSV of two columns, label and count (or probability): the losses are computed for it."
-        ),
+        option("--prior FILE", "CSV of two columns, label and count (or probability): the losses are computed for it."),
     ] = None,
 ) -> None:
     """Audit somebody else's randomizer: its exact epsilon, rows, bias, and distance from the optimum.
@@ -223,17 +221,15 @@ def _members(found: Audit) -> dict[str, object]:
 
 @command_line
 def theory(
-    paper: Annotated[
-        str | None, option("--paper", "KEY", "Only the claims of one paper: G21, E22, Z25 or B23.")
-    ] = None,
+    paper: Annotated[str | None, option("--paper KEY", "Only the claims of one paper: G21, E22, Z25 or B23.")] = None,
     claim: Annotated[
         str | None,
-        option("--claim", "NAME", "Only one claim, by its printed name ('Lemma 8') or a part of it (LP1), in detail."),
+        option("--claim NAME", "Only one claim, by its printed name ('Lemma 8') or a part of it (LP1), in detail."),
     ] = None,
     times: Annotated[
         int, typer.Option("--times", metavar="N", min=1, help="Try N times as many random instances of each claim.")
     ] = 1,
-    page: Annotated[Path | None, option("--page", "FILE", "Write all findings as a page of Markdown.")] = None,
+    page: Annotated[Path | None, option("--page FILE", "Write all findings as a page of Markdown.")] = None,
     listed: Annotated[bool, typer.Option("--list", help="List the claims and their statements, and try none.")] = False,
     force: Force = False,
 ) -> None:

@@ -333,12 +333,6 @@ def largest_loss_at(misled: Callable[[float], float], gamma: float) -> float:
     return 2 * low - 1
 
 
-def _learn_from_responses(n: int, beta: float, gamma: float) -> float:
-    """Return the largest excess risk of two constant hypotheses, chosen by the majority of uniform responses."""
-    chances = LabelRandomization((F(1, 2), F(1, 2)), F(beta)).matrix[1]
-    return largest_loss_at(lambda p: float(bdtr(n // 2, n, chances @ (1 - p, p))), gamma)
-
-
 @claim("E22 Theorem 2", n=(1, 2, 5, 100, 10_000), beta=(0.5, 0.9, 0.99), gamma=GAMMAS, given=ANY, undecided=CONSTANT)
 @false("Without 1 - beta.", power=0)
 def responses_are_learned_from(n: int, beta: float, gamma: float, power: int = 1) -> Comparison:
@@ -347,7 +341,10 @@ def responses_are_learned_from(n: int, beta: float, gamma: float, power: int = 1
     With probability 1 - gamma. Tried at beta = lambda, K = 2, a dimension of 1 and C = 1.
     """
     bound = 2 / (1 - beta) ** power * math.sqrt(math.log(1 / gamma) / n)
-    return at_most(_learn_from_responses(n, beta, gamma), bound, tolerance=TOLERANCE.proven)
+    # Two constant hypotheses, chosen by the majority of uniform responses.
+    chances = LabelRandomization((F(1, 2), F(1, 2)), F(beta)).matrix[1]
+    lost = largest_loss_at(lambda p: float(bdtr(n // 2, n, chances @ (1 - p, p))), gamma)
+    return at_most(lost, bound, tolerance=TOLERANCE.proven)
 
 
 NOISE = F(2)
@@ -411,12 +408,6 @@ def excess_is_bias_and_deviation(ones: F, counts: Histogram, noisy: Histogram, b
     return at_most(excess, biases * bias + 2 * float(_find_largest_gap(looks, risks)))
 
 
-def _lose_by_means(contest: Contest, threshold: F, beta: F, share: F) -> F:
-    """Return the excess risk by the mean modified loss, whose weights are the inverse matrix times the noisy law."""
-    noisy = np.array([cluster_distribution(shares, threshold) for shares in contest.shares])
-    return contest.excess(((1 - share) * contest.labels + (share - beta) * noisy) / (1 - beta))
-
-
 @claim(
     "E22 Theorem 2: residual",
     grid(contest=TEMPTING, part=[F(0)], beta=[F(0)], share=[F(n, 20) for n in (1, 10, 15, 19)]),
@@ -432,5 +423,7 @@ def _lose_by_means(contest: Contest, threshold: F, beta: F, share: F) -> F:
 @false("The same without phi, as if all examples of a cluster were of one kind.", kinds=0)
 def bias_is_heterogeneity_and_threshold(contest: Contest, part: F, beta: F, share: F, kinds: int = 1) -> Comparison:
     """With any number of rows, the excess risk is at most 8 K |beta - lambda| / (1 - beta) (phi + K tau)."""
-    lost = _lose_by_means(contest, part / contest.k, beta, share)
+    noisy = np.array([cluster_distribution(shares, part / contest.k) for shares in contest.shares])
+    # Weights of the mean modified loss: the inverse matrix times the noisy law.
+    lost = contest.excess(((1 - share) * contest.labels + (share - beta) * noisy) / (1 - beta))
     return at_most(lost, 8 * contest.k * abs(beta - share) / (1 - beta) * (kinds * contest.heterogeneity + part))
