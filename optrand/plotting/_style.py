@@ -148,7 +148,15 @@ LIMITS = Limits()
 def canvas(ax: Place, size: tuple[float, float]) -> Iterator[FigureBase]:
     """Open a figure of `size` inches in :data:`STYLE`, or the figure that takes the place of `ax`."""
     with fix_style():
-        yield Figure(figsize=size, layout="constrained") if ax is None else _figure_at(ax)
+        if ax is None:
+            yield Figure(figsize=size, layout="constrained")
+            return
+        figure = ax if isinstance(ax, FigureBase) else _part_at(ax)
+        whole = whole_figure(figure)
+        if whole.get_layout_engine() is None:
+            whole.set_layout_engine("constrained")
+        figure.set_facecolor("white")
+        yield figure
 
 
 @contextmanager
@@ -162,15 +170,6 @@ def fix_style() -> Iterator[None]:
         fonts["font.family"] = [*fonts["font.family"], "DejaVu Sans"]
     with matplotlib.style.context(["default", fonts | STYLE]):
         yield
-
-
-def _figure_at(ax: object) -> FigureBase:
-    figure = ax if isinstance(ax, FigureBase) else _part_at(ax)
-    whole = whole_figure(figure)
-    if whole.get_layout_engine() is None:
-        whole.set_layout_engine("constrained")
-    figure.set_facecolor("white")
-    return figure
 
 
 class _Taken(GridSpecFromSubplotSpec):
