@@ -279,14 +279,11 @@ def test_solve_places_knots_among_the_labels(here):
     (solved, ["-o", "prior.csv", "--force"], "is the input itself"),
     (swept, ["-o", "kept.csv"], "exists"),
     (solved, ["-o", "kept.csv"], "exists"),
-    (swept, ["--picture", "kept.png"], "exists"),
-    (swept, ["--picture", "f.txt"], "name a .png, .svg or .pdf file"),
     (swept, ["-o", "nowhere/sweep.csv"], "not a folder"),
     (solved, ["-o", "nowhere/m.json"], "not a folder"),
 )
 def test_solve_and_sweep_refuse_what_has_no_meaning_or_would_replace_a_file(here, command, more, message):
-    for name in ("kept.csv", "kept.png"):
-        (here / name).write_text("precious")
+    (here / "kept.csv").write_text("precious")
     before = listing(here)
     told = one_line(command(*more, code=WRONG_INPUT))
     assert message in told
@@ -370,10 +367,9 @@ def test_a_sweep_that_cannot_be_saved_is_not_solved(here, monkeypatch):
     assert not (here / "sweep.parquet").exists()
 
 
-def test_a_sweep_is_drawn_and_replaces_files_by_force(here):
+def test_a_sweep_replaces_files_by_force(here):
     (here / "rows.csv").write_text("old")
-    swept("--bias-penalty", "0,inf", "-o", "rows.csv", "--picture", "f.png", "--force", code=0)
-    assert (here / "f.png").read_bytes().startswith(b"\x89PNG")
+    swept("-o", "rows.csv", "--force", code=0)
     assert (here / "rows.csv").read_text().startswith("epsilon,")
 
 
@@ -392,18 +388,13 @@ def test_a_sweep_on_a_grid_keeps_the_widest_of_them(here):
     ("0:2", "1,2", ["infeasible", "infeasible"]),
 )
 def test_rows_without_an_answer_say_why_and_all_are_printed(here, interval, epsilon, statuses):
-    options = ["--outputs", f"interval:{interval}"]
-    result = swept(*options, "-o", "rows.csv", epsilon=epsilon, code=0)
+    result = swept("--outputs", f"interval:{interval}", "-o", "rows.csv", epsilon=epsilon, code=0)
     rows = list(csv.DictReader((here / "rows.csv").read_text().splitlines()))
     assert [row["status"] for row in rows] == statuses
     assert result.stdout.count("infeasible") == statuses.count("infeasible")
     for row in rows:
         words = f"note: epsilon {float(row['epsilon']):g}, bias penalty inf: the lowest label, 0, cannot be unbiased"
         assert (words in result.stderr) == (row["status"] == "infeasible")
-    if "certified" not in statuses:
-        drawn = swept(*options, "-o", "more.csv", "--picture", "rows.png", epsilon=epsilon, code=2)
-        assert "is certified" in drawn.stderr
-        assert not (here / "more.csv").exists()
 
 
 def test_a_sweep_with_a_row_that_nothing_proves_ends_with_three_and_keeps_the_others(here, monkeypatch):

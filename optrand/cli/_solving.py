@@ -182,9 +182,6 @@ def sweep(
     output: Annotated[
         Path | None, option("--output -o FILE", "File for all columns of the result: .csv or .parquet.")
     ] = None,
-    picture: Annotated[
-        Path | None, option("--picture FILE", "File for a picture of deviation against bias: .png, .svg or .pdf.")
-    ] = None,
     force: Force = False,
 ) -> None:
     """Compute the cost of privacy and of unbiasedness: one certified row for every epsilon and bias penalty.
@@ -208,11 +205,6 @@ def sweep(
         if output.suffix.lower() == ".parquet":
             # Without it nothing is solved.
             import pyarrow  # noqa: F401
-    if picture is not None:
-        from optrand.plotting._saving import check_ending
-
-        check_ending(picture)
-        check_target(picture, prior, overwrite=force)
     with progress() as announce:
         table = run_sweep(
             problem,
@@ -221,14 +213,8 @@ def sweep(
             progress=lambda done, total: announce(f"{done} of {total} problems solved"),
         )
     _print_rows(table)
-    # Draw before anything is written, as drawing fails without a certified row.
-    figure = None if picture is None else table.plot()
     if output is not None:
         write_atomically(output, WRITERS[output.suffix.lower()](table), overwrite=force)
-    if picture is not None and figure is not None:
-        from optrand.plotting import save_figure
-
-        save_figure(figure, picture)
     failed = sum(row.status == "failed" for row in table)
     if failed:
         raise NotCertified(f"{failed} of {len(table)} problems have no proof: see their notes")

@@ -301,10 +301,14 @@ class Case:
     given: Any
     comparison: Comparison
 
+    @property
+    def instance(self) -> str:
+        """Instance as text, that of an object by its fields alone."""
+        return write_value(_list_fields(self.given) if is_dataclass(self.given) else self.given)
+
     def __str__(self) -> str:
-        instance = write_value(_list_fields(self.given) if is_dataclass(self.given) else self.given)
         left, right = (_float(side) for side in (self.comparison.left, self.comparison.right))
-        return f"{instance}: {left:.10g} {'=' if self.comparison.alike else '<='} {right:.10g}"
+        return f"{self.instance}: {left:.10g} {'=' if self.comparison.alike else '<='} {right:.10g}"
 
 
 @dataclass(frozen=True)
