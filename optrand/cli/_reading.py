@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+import optrand
 from optrand.base._numerals import format_above, read_decimal, read_number, read_whole
+from optrand.base._strict_json import read_format
 from optrand.base._suggestions import missing
 from optrand.base._validation import MAX_INTEGER, Floats, check_epsilon, check_labels, freeze_array
 from optrand.cli._console import add_members, note, show
@@ -28,7 +30,6 @@ from optrand.losses import Tabulated
 from optrand.model._problem import Grid, Interval, Line, OutputSet
 
 if TYPE_CHECKING:
-    from optrand.mechanism._mechanism import Mechanism
     from optrand.programs._mechanism import ProgramMechanism
     from optrand.release._record import ReleaseRecord
 
@@ -303,10 +304,8 @@ def parse_several(text: str, name: str, one: Callable[[str, str], float]) -> lis
     return found
 
 
-def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
+def read_saved(path: Path) -> optrand.Mechanism | ProgramMechanism | ReleaseRecord:
     """Read a file by the format that it states, and verify it."""
-    from optrand.base._strict_json import read_format
-    from optrand.programs._mechanism import load
     from optrand.release import FORMAT
 
     if not path.is_file():
@@ -324,21 +323,17 @@ def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
 
         return ReleaseRecord.from_bytes(data)
     if kind == f"{FORMAT}s":
-        from optrand.release._record import load_release
-
-        names = list(load_release(path).columns)
+        names = list(optrand.load_release(path).columns)
         raise InvalidInput(
             f"{path} is the record of several columns, {', '.join(map(repr, names))}: save that of one in Python, "
             f"optrand.load_release(path)[{names[0]!r}].save(...), and name its file"
         )
-    return load(path)
+    return optrand.load(path)
 
 
-def read_mechanism(path: Path) -> Mechanism:
-    from optrand.mechanism._mechanism import Mechanism
-
+def read_mechanism(path: Path) -> optrand.Mechanism:
     found = read_saved(path)
-    if not isinstance(found, Mechanism):
+    if not isinstance(found, optrand.Mechanism):
         raise InvalidFile(f"{path} is not an optrand mechanism: expected one that was saved by optrand solve")
     return found
 
@@ -367,9 +362,7 @@ def loss_by_groups(share: float) -> tuple[float, str]:
     return (share, f"{format_above(share, 4)} of that of one randomizer for all groups")
 
 
-def show_total(subject: Mechanism | ReleaseRecord) -> None:
+def show_total(subject: optrand.Mechanism | ReleaseRecord) -> None:
     """Print the total epsilon of a release. A mechanism alone has none."""
-    from optrand.mechanism._mechanism import Mechanism
-
-    if not isinstance(subject, Mechanism):
+    if not isinstance(subject, optrand.Mechanism):
         show({"total epsilon": record_facts(subject)["total epsilon"]})

@@ -10,8 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import typer
 
+import optrand
 from optrand.base._numerals import format_above, format_closely, format_spent
 from optrand.cli._console import (
     WRONG_INPUT,
@@ -259,12 +261,10 @@ def _account(
 
 
 def _dataset(name: str | None, source: Path) -> str:
-    from optrand.data import weeks_worked_path
-
     if name is not None:
         return name
     # The bundled table is public.
-    if source.exists() and source.samefile(weeks_worked_path()):
+    if source.exists() and source.samefile(optrand.data.weeks_worked_path()):
         return "demo"
     raise InvalidInput(
         "no dataset is named: add --dataset NAME, the same name for every release of these people's labels, so that "
@@ -340,7 +340,6 @@ def estimate(
     left out. If the mechanism admits no estimate of the mean or of the histogram, the reason is printed in its place.
     If it admits neither, the exit code is 2.
     """
-    from optrand.estimate import histogram, mean
     from optrand.release._question import name_text
 
     record = read_record(saved)
@@ -358,14 +357,14 @@ def estimate(
             facts["table"] = "not compared: the record is of a release in memory, which has no file"
         if record.task == "regression":
             try:
-                found = mean(values, numbered, groups=groups)
+                found = optrand.estimate.mean(values, numbered, groups=groups)
                 error = format_above(found.noise_error, 3)
                 facts["mean"] = (found.value, f"{found.value:.6g} ± {error}")
                 add_members(mean_error=found.noise_error)
             except InvalidInput as error:
                 facts["mean"] = f"not estimated: {in_options(str(error))}"
         try:
-            shares = histogram(values, numbered, groups=groups)
+            shares = optrand.estimate.histogram(values, numbered, groups=groups)
             names = [f"{y:g}" if record.task == "regression" else name_text(y) or "" for y in record.labels]
             errors = shares.noise_errors.tolist()
             counts = list(zip(names, shares.shares.tolist(), errors, strict=True))
@@ -389,7 +388,6 @@ def _csv(rows: Sequence[Sequence[str]]) -> str:
 
 def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
     """Return released labels, names by their indices and NaN for missing ones, and the table of their groups."""
-    import numpy as np
     import pyarrow as pa
 
     from optrand.release._batches import check_column
@@ -466,11 +464,9 @@ def ledger(
 
 def _totals(charges: Sequence[Charge]) -> dict[tuple[str, str | None], Spent]:
     """Return totals of each column, and of each dataset with several columns."""
-    from optrand.accounting import Spent
-
     totals: dict[tuple[str, str | None], Spent] = {}
     for charge in charges:
         for unit in ((charge.dataset, charge.column), (charge.dataset, None)):
-            totals[unit] = totals.get(unit, Spent()) + charge.total
+            totals[unit] = totals.get(unit, optrand.accounting.Spent()) + charge.total
     several = {table for table, _ in totals if sum(table == other for other, _ in totals) > 2}
     return {unit: total for unit, total in totals.items() if unit[1] is not None or unit[0] in several}

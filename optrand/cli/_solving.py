@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import optrand
+from optrand.base._files import check_target, refuse_target, write_atomically
 from optrand.base._numerals import format_above, format_below, read_number, read_whole
 from optrand.cli._console import add_members, command_line, gap_words, note, print_line, print_rows, progress, show
 from optrand.cli._reading import (
@@ -31,10 +33,10 @@ from optrand.cli._reading import (
 )
 from optrand.cli._verifying import proof_facts
 from optrand.errors import InvalidInput, NotCertified
+from optrand.model._meshes import feasible_output_set
+from optrand.model._problem import Line, Problem, regression
 
 if TYPE_CHECKING:
-    from optrand.mechanism._mechanism import Mechanism
-    from optrand.model._problem import Problem
     from optrand.release._record import ReleaseRecord
     from optrand.studies._many import Sweep
 
@@ -73,10 +75,6 @@ def solve(
     force: Force = False,
 ) -> None:
     """Compute and prove the optimal randomizer for a public prior, by default unbiased and on the real line."""
-    from optrand.base._files import check_target
-    from optrand.certificates._certificate import certify
-    from optrand.solvers import solve as find_optimum
-
     placement = _parse_placement(outputs)
     if placement is not None and knots is not None:
         raise InvalidInput("--knots and --outputs adaptive are two ways to few outputs: use one of them")
@@ -92,18 +90,15 @@ def solve(
             mechanism, added = _solve_between_knots(problem, knots)
             facts = _knot_facts(problem, mechanism, added)
         else:
-            mechanism = find_optimum(problem)
+            mechanism = optrand.solve(problem)
         announce("2 of 2, proving")
-        proof = certify(mechanism).require(gap=math.inf)
+        proof = optrand.certify(mechanism).require(gap=math.inf)
     mechanism.save(output, overwrite=force)
     show({**proof_facts(mechanism, proof), **facts, "mechanism": output})
 
 
 def _read_problem(labels: str, prior: Path, epsilons: Sequence[float], bias_penalty: float, outputs: str) -> Problem:
     """Return the problem of the first epsilon. A grid is that of the smallest one, which is the widest."""
-    from optrand.model._meshes import feasible_output_set
-    from optrand.model._problem import regression
-
     names, allowed = parse_labels(labels), parse_outputs(outputs)
     if isinstance(allowed, int):
         allowed = feasible_output_set(names, min(epsilons), allowed)
@@ -125,31 +120,27 @@ def _parse_placement(text: str) -> dict[str, float | int] | None:
     return {"tolerance": share}
 
 
-def _solve_with_few_outputs(problem: Problem, placement: dict[str, float | int]) -> tuple[Mechanism, dict[str, object]]:
-    from optrand.studies import adaptive_outputs
-
-    found = adaptive_outputs(problem, **placement)  # type: ignore[arg-type]
+def _solve_with_few_outputs(
+    problem: Problem, placement: dict[str, float | int]
+) -> tuple[optrand.Mechanism, dict[str, object]]:
+    found = optrand.adaptive_outputs(problem, **placement)  # type: ignore[arg-type]
     lost = f"{found.n}: at most {format_above(100 * found.excess, 3)} % above the optimum of all outputs"
     return found.mechanism, {"placed outputs": lost}
 
 
-def _solve_between_knots(problem: Problem, knots: str) -> tuple[Mechanism, float]:
+def _solve_between_knots(problem: Problem, knots: str) -> tuple[optrand.Mechanism, float]:
     """Place knots for the prior, and return their best mechanism and the loss that rounding to them adds."""
-    from optrand.model._problem import Line
-    from optrand.studies import ContinuousPrior, place_knots
-    from optrand.studies._continuous import continuous_mechanism
-
     count = read_whole(knots)
     if count is None or count < 2:
         raise InvalidInput(f"--knots is {knots!r}, expected a whole number of at least 2")
     if not problem.unbiased or not isinstance(problem.outputs, Line):
         raise InvalidInput("--knots is for unbiased outputs on the line: leave out --bias-penalty and --outputs")
-    prior = ContinuousPrior(problem.labels, problem.prior)
-    placed = place_knots(prior, count)
-    return continuous_mechanism(prior, problem.epsilon, knots=placed).mechanism, placed.added
+    prior = optrand.studies.ContinuousPrior(problem.labels, problem.prior)
+    placed = optrand.studies.place_knots(prior, count)
+    return optrand.continuous_mechanism(prior, problem.epsilon, knots=placed).mechanism, placed.added
 
 
-def _knot_facts(problem: Problem, mechanism: Mechanism, added: float) -> dict[str, object]:
+def _knot_facts(problem: Problem, mechanism: optrand.Mechanism, added: float) -> dict[str, object]:
     """Return the facts of labels that are rounded to knots, in place of those of the knots' mechanism."""
     proof, rows = mechanism.certificate, mechanism.summary().rows
     # The loss is half the mean squared error, and rounding is independent of the noise.
@@ -190,9 +181,6 @@ def sweep(
     no unbiased randomizer is marked as infeasible, and the exit code is 0. If a row has no proof, the others are still
     computed, and the exit code is 3.
     """
-    from optrand.base._files import check_target, write_atomically
-    from optrand.studies._many import sweep as run_sweep
-
     budgets = parse_several(epsilons, "--epsilon", parse_epsilon)
     penalties = parse_several(bias_penalties, "--bias-penalty", parse_penalty)
     # With a penalty of 0 any outputs are feasible. A row whose outputs are too narrow for its penalty is infeasible.
@@ -206,7 +194,7 @@ def sweep(
             # Without it nothing is solved.
             import pyarrow  # noqa: F401
     with progress() as announce:
-        table = run_sweep(
+        table = optrand.studies.sweep(
             problem,
             epsilons=budgets,
             bias_penalties=penalties,
@@ -294,40 +282,37 @@ def plot(
         _draw_all(found, output, force=force)
 
 
-def _draw_picture(subject: Mechanism | ReleaseRecord, output: Path, *, force: bool) -> None:
-    from optrand.base._files import refuse_target
-    from optrand.mechanism._mechanism import Mechanism
-    from optrand.plotting import groups_figure, pmf_figure, save_figure
+def _draw_picture(subject: optrand.Mechanism | ReleaseRecord, output: Path, *, force: bool) -> None:
     from optrand.plotting._saving import check_ending
 
     check_ending(output)
     refuse_target(output, overwrite=force)
     with progress() as announce:
         announce("drawing")
-        if isinstance(subject, Mechanism):
-            figure = pmf_figure(subject)
+        if isinstance(subject, optrand.Mechanism):
+            figure = optrand.plotting.pmf_figure(subject)
         elif subject.groups:
-            figure = groups_figure(subject.mechanisms, total=subject.epsilon)
+            figure = optrand.plotting.groups_figure(subject.mechanisms, total=subject.epsilon)
         else:
-            figure = pmf_figure(subject)
+            figure = optrand.plotting.pmf_figure(subject)
             figure.suptitle(f"{figure.get_suptitle()}, of a total of {format_above(subject.epsilon, 6)}", fontsize=8)
-        save_figure(figure, output)
+        optrand.plotting.save_figure(figure, output)
     show_total(subject)
     show({"picture": output})
 
 
-def _write_page(subject: Mechanism | ReleaseRecord, name: str, output: Path, *, force: bool) -> None:
-    from optrand.base._files import refuse_target, write_atomically
-    from optrand.certificates._certificate import certify
-    from optrand.mechanism._mechanism import Mechanism
+def _write_page(subject: optrand.Mechanism | ReleaseRecord, name: str, output: Path, *, force: bool) -> None:
     from optrand.plotting.report import group_report_page, report_page
 
     refuse_target(output, overwrite=force)
     with progress() as announce:
         announce("proving")
-        proofs = [certify(each) for each in ([subject] if isinstance(subject, Mechanism) else subject.distinct)]
+        proofs = [
+            optrand.certify(each)
+            for each in ([subject] if isinstance(subject, optrand.Mechanism) else subject.distinct)
+        ]
         announce("drawing")
-        if isinstance(subject, Mechanism):
+        if isinstance(subject, optrand.Mechanism):
             page = report_page(subject, proofs[0], name=name)
         elif subject.groups:
             page = group_report_page(subject.mechanisms, subject.parts, relative_loss=subject.relative_loss)
@@ -341,7 +326,7 @@ def _write_page(subject: Mechanism | ReleaseRecord, name: str, output: Path, *, 
     print_line(f"verified, gap {gap_words(max(proof.gap for proof in proofs))}")
 
 
-def _draw_all(subject: Mechanism | ReleaseRecord, output: Path, *, force: bool) -> None:
+def _draw_all(subject: optrand.Mechanism | ReleaseRecord, output: Path, *, force: bool) -> None:
     from optrand.plotting._saving import gallery
 
     if getattr(subject, "groups", ()):

@@ -67,14 +67,12 @@ class Debiased:
     def weights(self) -> Table:
         """Weights of the losses under every label, the debiased loss of each released one: equation 17."""
         kept: Table = np.isin(range(self.size), self.kept)
-        weights: Table = (np.eye(self.size, dtype=int) - self.other * kept) / self.left
-        return weights
+        return (np.eye(self.size, dtype=int) - self.other * kept) / self.left
 
     @cached_property
     def means(self) -> Table:
         """The same for the mean debiased loss over the outputs of Algorithm 1, for each label."""
-        means: Table = np.array(self.rows) @ self.weights
-        return means
+        return np.array(self.rows) @ self.weights
 
 
 Deviations = Iterable[tuple[F, F]]
@@ -141,8 +139,7 @@ class Learning:
 
     @cached_property
     def risks(self) -> Table:
-        risks: Table = (self.losses * np.array(self.joint)).sum(axis=(1, 2))
-        return risks
+        return (self.losses * np.array(self.joint)).sum(axis=(1, 2))
 
     @cached_property
     def released(self) -> Table:
