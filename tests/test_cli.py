@@ -22,7 +22,6 @@ from commands import invoke
 from pyarrow import parquet
 
 import optrand
-import optrand.certificates._certificate
 import optrand.checker
 import optrand.studies._many
 from optrand import Interval, feasible_output_set, regression, solve, unbiased_regression
@@ -117,7 +116,7 @@ def test_randomize_prints_its_summary_and_leaves_two_files(here):
     assert 0.99 < float(told["realised epsilon"].split()[0]) <= 1.0
     assert told["record"] == "out.csv.release.json"
     assert set(read_labels("out.csv", "y")) <= set(mechanism.outputs)
-    loss = optrand.certificates._certificate.certify(mechanism).upper
+    loss = optrand.certify(mechanism).upper
     assert float(told["noisy label loss"].split()[0]) == pytest.approx(loss, rel=1e-5)
     assert sorted(path.name for path in here.iterdir()) == ["in.csv", "out.csv", "out.csv.release.json", "prior.csv"]
 
@@ -219,7 +218,7 @@ def test_numbers_are_rounded_to_the_side_on_which_they_are_true(here, epsilon):
     told = facts(solved("--bias-penalty", "1", epsilon=epsilon))
     kept = {name: fact for name, fact in told.items() if name != "mechanism"}
     assert facts(invoke("verify", "m.json")).items() >= kept.items()
-    proof = optrand.certificates._certificate.certify(load(here / "m.json"))
+    proof = optrand.certify(load(here / "m.json"))
     low, high = re.fullmatch("between (.*) and (.*)", told["optimal value"]).groups()
     assert Fraction(low) <= Fraction(proof.lower) <= Fraction(proof.upper) <= Fraction(high)
     assert float(high) - float(low) <= (proof.upper - proof.lower) + 3e-9 * proof.upper
@@ -232,12 +231,12 @@ def test_numbers_are_rounded_to_the_side_on_which_they_are_true(here, epsilon):
 
 def test_solve_places_few_outputs(here):
     """At most the given number, or as few as lose at most a share. The printed excess is rounded up."""
-    line = optrand.certificates._certificate.certify(solve(unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)))
+    line = optrand.certify(solve(unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)))
     for text, outputs, share in (("adaptive:3", 3, math.inf), ("adaptive:0.2", 4, 0.2)):
         result = solved("--outputs", text, "--force", code=0)
         mechanism = load(here / "m.json")
         assert mechanism.n <= outputs
-        loss = optrand.certificates._certificate.certify(mechanism).upper
+        loss = optrand.certify(mechanism).upper
         excess = loss / line.lower - 1
         assert excess <= share
         count, told = re.fullmatch(r"(\d+): at most (.*) % above .*", facts(result)["placed outputs"]).groups()
@@ -315,9 +314,7 @@ def test_outputs_and_bias_penalty_are_those_of_the_problem(here, outputs, penalt
         assert (float(facts(result)["largest bias"]) > 1e-3) == (penalty != "inf")
         assert float(facts(result)["verified gap"]) <= GAP
     # The penalty is no part of the loss.
-    loss = optrand.certificates._certificate.certify(
-        Mechanism(replace(problem, bias_penalty=0.0), mechanism.table)
-    ).upper
+    loss = optrand.certify(Mechanism(replace(problem, bias_penalty=0.0), mechanism.table)).upper
     assert float(facts(result)["noisy label loss"].split()[0]) == pytest.approx(loss, rel=1e-5)
 
 
@@ -645,4 +642,4 @@ def test_the_bundled_counts_are_a_prior_for_solve(here):
         invoke("solve", *arguments, "-o", "weeks.json", "--force", code=0)
         # The optimum of the linear program on the paper's grid by another solver, and that of the real line by cones.
         mechanism = load(here / "weeks.json")
-        assert optrand.certificates._certificate.certify(mechanism).upper == pytest.approx(value, abs=5e-4)
+        assert optrand.certify(mechanism).upper == pytest.approx(value, abs=5e-4)

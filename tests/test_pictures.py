@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 
 import optrand
 from optrand import Dual, Grid, Interval, losses
@@ -386,12 +386,20 @@ def test_borders_and_outputs_are_those_of_the_bins_at_each_public_number(mechani
     assert axes.get_xlim() == (0, 1)
 
 
-def test_a_gap_and_a_bit_are_two_bins():
-    labels, prior = [0, 1, 2, 4, 5, 9], [0.3, 0.2, 0.2, 0.1, 0.1, 0.1]
-    figure = phases_figure(gap_response(labels, prior, 0.9))
-    assert figure.get_suptitle() == "A mixture of 5 randomized responses on 2 bins: 6 labels, ε = 0.9"
-    (border,) = stairs(figure.axes[0], "border")
-    assert border.values.tolist() == [0.5, 1.5, 3, 4.5, 7]
+@by_case(
+    "mechanism, mixture, borders",
+    (
+        gap_response([0, 1, 2, 4, 5, 9], [0.3, 0.2, 0.2, 0.1, 0.1, 0.1], 0.9),
+        "A mixture of 5 randomized responses on 2 bins: 6 labels, ε = 0.9",
+        [[0.5, 1.5, 3, 4.5, 7]],
+    ),
+    (debiased_rr(range(5), 3.0), "Randomized response on 5 bins: 5 labels, ε = 3", [[0.5], [1.5], [2.5], [3.5]]),
+    ids=["gap response", "randomized response"],
+)
+def test_closed_forms_are_their_bins(mechanism, mixture, borders):
+    figure = phases_figure(mechanism)
+    assert figure.get_suptitle() == mixture
+    assert [each.values.tolist() for each in stairs(figure.axes[0], "border")] == borders
 
 
 def test_of_many_components_those_at_even_numbers_are_drawn():
@@ -402,12 +410,6 @@ def test_of_many_components_those_at_even_numbers_are_drawn():
     middle = paths[int(np.searchsorted(np.cumsum(np.array(paths.weights, dtype=float)), 200.5 / 400))]
     shown = [np.asarray(s) for one in collected(figure.axes[0], "outputs") for s in one.get_segments()]
     assert sorted(bar[0, 1] for bar in shown if bar[0, 0] == pytest.approx(0.5)) == middle.outputs.tolist()
-
-
-def test_randomized_response_has_one_component():
-    figure = phases_figure(optrand.debiased_rr(range(5), 3.0))
-    assert figure.get_suptitle() == "Randomized response on 5 bins: 5 labels, ε = 3"
-    assert [each.values.tolist() for each in stairs(figure.axes[0], "border")] == [[0.5], [1.5], [2.5], [3.5]]
 
 
 @pytest.mark.parametrize("mechanism", [SIX, WEEKS], ids=["six", "weeks"])
