@@ -173,6 +173,13 @@ def _cells(text: str, what: str) -> list[str]:
     return rows[0]
 
 
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Write rows as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
 def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, ...]) -> Floats:
     """Read a prior from two columns, a label and its count or probability, and note that it is taken as public.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import sys
 from dataclasses import replace
@@ -34,6 +32,7 @@ from optrand.cli._reading import (
     Epsilon,
     Force,
     LedgerName,
+    csv_text,
     join_columns,
     loss_by_groups,
     option,
@@ -375,15 +374,9 @@ def estimate(
     if counts:
         add_members(histogram=[{"label": name, "share": share, "error": error} for name, share, error in counts])
         rows = [(n, f"{s:.6g}", format_above(e, 3)) for n, s, e in counts]
-        print_rows(_csv([("label", "share", "standard error"), *rows]))
+        print_rows(csv_text([("label", "share", "standard error"), *rows]).removesuffix("\n"))
     elif not isinstance(facts.get("mean"), tuple):
         raise InvalidInput("nothing can be estimated from this release")
-
-
-def _csv(rows: Sequence[Sequence[str]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().removesuffix("\n")
 
 
 def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:

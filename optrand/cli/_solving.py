@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from optrand.cli._reading import (
     Outputs,
     Prior,
     Saved,
+    csv_text,
     option,
     parse_epsilon,
     parse_labels,
@@ -238,11 +238,7 @@ def _parquet(table: Sweep) -> bytes:
 
 
 def _csv(table: Sweep) -> bytes:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, table.columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table.records())
-    return text.getvalue().encode()
+    return csv_text([table.columns, *(row.values() for row in table.records())]).encode()
 
 
 WRITERS: dict[str, Callable[[Sweep], bytes]] = {".csv": _csv, ".parquet": _parquet}
