@@ -126,7 +126,10 @@ def test_ties_are_those_of_all_labels_and_bits() -> None:
 
 
 @pytest.mark.parametrize("shrinking", [0, 1])
-def test_the_best_k_is_where_the_derivative_is_zero(shrinking: int) -> None:
-    # -k^(-3/2) / 2 + e^(1 + s) k^(1/d - 1) N^(-1/d) / d = 0, so k^(1/2 + 1/d) = d N^(1/d) / (2 e^(1 + s)).
-    k = (5 * 1e4 ** (1 / 5) / 2 * 10 ** (1 + shrinking)) ** (10 / 7)
-    assert balance_errors(5, 1e4, 0.1, shrinking=shrinking)[0] == pytest.approx(k, rel=1e-6)
+def test_at_the_best_k_the_error_is_least(shrinking: int) -> None:
+    def error(k: float) -> float:
+        return k ** (-1 / 2) + 0.1 ** (1 + shrinking) * (k / 1e4) ** (1 / 5)
+
+    k, least = balance_errors(5, 1e4, 0.1, shrinking=shrinking)
+    assert least == pytest.approx(error(k), rel=1e-15)
+    assert least < min(error(0.999 * k), error(1.001 * k))

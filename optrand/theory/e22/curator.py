@@ -14,6 +14,7 @@ from itertools import pairwise, permutations, product
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import bdtr, bdtrc, smirnovi
 
 from optrand.baselines import LabelRandomization
@@ -295,13 +296,9 @@ def largest_loss_at(misled: Callable[[float], float], gamma: float) -> float:
     "Always 0" costs `2 p - 1` more than "always 1" if labels are 1 with probability `p` above 1/2. `misled` is the
     probability that "always 0" is chosen, and falls with `p`.
     """
-    low, high = 0.5, 1.0
-    if misled(high) >= gamma:
+    if misled(1.0) >= gamma:
         return 1.0
-    while high - low > TOLERANCE.proven:
-        middle = (low + high) / 2
-        low, high = (middle, high) if misled(middle) >= gamma else (low, middle)
-    return 2 * low - 1
+    return 2 * brentq(lambda p: misled(p) - gamma, 0.0, 1.0) - 1
 
 
 @claim("E22 Theorem 2", n=(1, 2, 5, 100, 10_000), beta=(0.5, 0.9, 0.99), gamma=GAMMAS, given=ANY, undecided=CONSTANT)
