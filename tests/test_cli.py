@@ -628,7 +628,8 @@ def test_the_bundled_table_is_released_with_a_proof(here):
     arguments += ["--ledger", "ledger.sqlite"]
     result = module("randomize", weeks_worked_path(), "weeks.csv", *arguments, cwd=here)
     assert result.returncode == 0, result.stderr
-    assert result.stderr == ""
+    # On a busy machine a release reports its progress every ten seconds.
+    assert all(line.endswith(" s)") for line in result.stderr.splitlines())
     invoke("verify", "weeks.csv.release.json", "--gap", "1e-12", code=0)
     assert optrand.checker.main(["weeks.csv.release.json"]) == 0
     lines = (here / "weeks.csv").read_text().splitlines()

@@ -43,8 +43,8 @@ def solved(k=5, epsilon=1.0, **options):
     return optrand.solve(problem)
 
 
-def page_of(mechanism, **options):
-    return report_page(mechanism, optrand.certify(mechanism), **options)
+def page_of(subject, **options):
+    return report_page(subject, optrand.certify(getattr(subject, "mechanism", subject)), **options)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,8 @@ def test_the_page_says_how_far_odds_change_and_what_was_spent(five, page):
     told = odds(five)
     assert f"by a factor of at most {told['factor']}. A probability of one half becomes at most {told['most']}" in page
     assert "This is the budget of the mechanism alone." in page
-    release = page_of(five, parts=BudgetSplit(0.05, 1.0))
+    _, record = optrand.randomize([0, 1, 2] * 20, 1.05, labels=range(3))
+    release = page_of(record)
     assert "With the prior the release has spent 1.05 nats in all." in release
     assert "budget of the mechanism alone" not in release
 
@@ -135,7 +136,7 @@ def test_the_page_refers_to_nothing_outside_itself_and_runs_nothing(page):
 @pytest.mark.usefixtures("one_picture")
 def test_the_page_of_a_release_has_the_names_of_its_classes():
     _, record = optrand.randomize(["yes", "no", "yes"], 1.0, labels=["yes", "no"])
-    page = page_of(record.mechanism, parts=record.parts, record=record)
+    page = page_of(record)
     (picture,) = Outline(page).all("img")
     assert "Classes yes, no" in picture["alt"]
     assert [row[0] for row in label_numbers(record.mechanism, ["yes", "no"]).rows] == ["yes", "no"]

@@ -303,17 +303,13 @@ def _write_page(subject: optrand.Mechanism | ReleaseRecord, name: str, output: P
     refuse_target(output, overwrite=force)
     with progress() as announce:
         announce("proving")
-        proofs = [
-            optrand.certify(each)
-            for each in ([subject] if isinstance(subject, optrand.Mechanism) else subject.distinct)
-        ]
+        mechanisms = [subject] if isinstance(subject, optrand.Mechanism) else subject.distinct
+        proofs = [optrand.certify(mechanism) for mechanism in mechanisms]
         announce("drawing")
-        if isinstance(subject, optrand.Mechanism):
+        if isinstance(subject, optrand.Mechanism) or not subject.groups:
             page = report_page(subject, proofs[0], name=name)
-        elif subject.groups:
-            page = group_report_page(subject.mechanisms, subject.parts, relative_loss=subject.relative_loss)
         else:
-            page = report_page(subject.mechanism, proofs[0], name=name, parts=subject.parts, record=subject)
+            page = group_report_page(subject.mechanisms, subject.parts, relative_loss=subject.relative_loss)
     write_atomically(output, page.encode(), overwrite=force)
     show_total(subject)
     print_line(f"page  {output}")
