@@ -19,15 +19,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from benchmarks.raw import judge_table
 from optrand import Mechanism, certify, solve
-from optrand.errors import OptrandError, SolverFailed
+from optrand.errors import SolverFailed
 from optrand.model._problem import Grid, Problem
 from optrand.programs import Program
 from optrand.programs._backends import Backend
@@ -225,21 +226,15 @@ class Worker:
     """A process that answers calls one at a time, and is killed and replaced when one takes too long."""
 
     def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        self._process.start()
-        theirs.close()
+        self._process = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
 
     def call(self, function: Callable[..., Any], *arguments: object, limit: float) -> tuple[Any, str]:
         """Return the value of the call and no error, or None and the error."""
         try:
-            self._connection.send((function, arguments))
-            if self._connection.poll(limit):
-                answer: tuple[Any, str] = self._connection.recv()
-                return answer
+            return self._process.submit(_answer, function, *arguments).result(limit)
+        except TimeoutError:
             error = f"over the limit of {limit:g} s"
-        except (EOFError, ConnectionError):
+        except BrokenProcessPool:
             error = "the process died (out of memory?)"
         self.close()
         self.__init__()  # type: ignore[misc]
@@ -247,23 +242,16 @@ class Worker:
 
     def close(self) -> None:
         """End the process at any point of its work."""
-        self._process.kill()
-        self._process.join()
-        self._connection.close()
+        for process in (self._process._processes or {}).values():
+            process.kill()
+        self._process.shutdown()
 
 
-def _serve(connection: Connection[Any, Any]) -> None:
-    """Answer calls until the other end is closed."""
-    while True:
-        try:
-            function, arguments = connection.recv()
-        except EOFError:
-            return
-        try:
-            answer = function(*arguments), ""
-        except (OptrandError, MemoryError, ArithmeticError, ValueError) as error:
-            answer = None, f"{type(error).__name__}: {error}"
-        connection.send(answer)
+def _answer(function: Callable[..., Any], *arguments: object) -> tuple[Any, str]:
+    try:
+        return function(*arguments), ""
+    except Exception as error:
+        return None, f"{type(error).__name__}: {error}"
 
 
 _last: list[Any] = []

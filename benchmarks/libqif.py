@@ -22,7 +22,6 @@ from benchmarks import priors
 from benchmarks.harness import Benchmark, Peer, Row, add_setup, median_seconds
 from benchmarks.raw import judge_metric_table, judge_table
 from optrand import classification, regression, rr_with_prior, solve
-from optrand.errors import NotCertified
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Problem
 from optrand.programs import Metric, Program
@@ -40,15 +39,7 @@ def our_answer(loss: str, problem: Problem, privacy: str = "pure") -> Mechanism 
     """Answer by RRWithPrior, by the solver that dispatch chooses, or by a program with metric privacy."""
     if privacy == "metric":
         return solve(metric_program(loss, problem))
-    if loss == "zero_one":
-        return rr_with_prior(problem.prior, problem.epsilon)
-    try:
-        return solve(problem)
-    except NotCertified as refusal:
-        best: Mechanism | None = refusal.mechanism
-        if best is None:
-            raise
-        return best
+    return rr_with_prior(problem.prior, problem.epsilon) if loss == "zero_one" else solve(problem)
 
 
 def metric_program(loss: str, problem: Problem) -> Program:

@@ -132,35 +132,12 @@ _HOMES = {
 }
 """Module of each function and class of this package."""
 
-_INNER = {
-    "accounting",
-    "audits",
-    "base",
-    "certificates",
-    "data",
-    "mechanism",
-    "model",
-    "release",
-    "sampling",
-    "theory",
-}
-"""Packages that can be imported, but are not listed in the overview."""
+_LISTED = {"baselines", "closed_forms", "errors", "estimate", "learning", "losses", "plotting"}
+_LISTED |= {"programs", "solvers", "states", "studies", "vectors"}
+"""Packages and modules that the overview lists."""
 
-_MODULES = {
-    *_INNER,
-    "baselines",
-    "closed_forms",
-    "errors",
-    "estimate",
-    "learning",
-    "losses",
-    "plotting",
-    "programs",
-    "solvers",
-    "states",
-    "studies",
-    "vectors",
-}
+_MODULES = _LISTED | {"accounting", "audits", "base", "certificates", "data"}
+_MODULES |= {"mechanism", "model", "release", "sampling", "theory"}
 """All packages and modules of this package."""
 
 
@@ -184,4 +161,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """Return the names of the overview, and those that every module has."""
     every = {name for name, value in globals().items() if name.startswith("__") and not callable(value)}
-    return sorted(({*_HOMES, *_MODULES} - _INNER) | every)
+    return sorted({*_HOMES, *_LISTED} | every)

@@ -1,7 +1,6 @@
 """The command line: its output, its exit codes, and that it leaves nothing behind when it fails."""
 
 import csv
-import hashlib
 import json
 import math
 import os
@@ -23,7 +22,6 @@ from commands import invoke
 from pyarrow import parquet
 
 import optrand
-import optrand.certificates._certificate
 import optrand.checker
 import optrand.studies._many
 from optrand import Interval, feasible_output_set, regression, solve, unbiased_regression
@@ -39,6 +37,7 @@ from optrand.plotting import _saving, report
 from optrand.programs._mechanism import load
 from optrand.release import load_release
 from optrand.studies._many import Sweep
+from tests.tables import resealed
 
 GAP = 1e-9
 """Gap that every small problem must verify."""
@@ -117,7 +116,7 @@ def test_randomize_prints_its_summary_and_leaves_two_files(here):
     assert 0.99 < float(told["realised epsilon"].split()[0]) <= 1.0
     assert told["record"] == "out.csv.release.json"
     assert set(read_labels("out.csv", "y")) <= set(mechanism.outputs)
-    loss = optrand.certificates._certificate.certify(mechanism).upper
+    loss = optrand.certify(mechanism).upper
     assert float(told["noisy label loss"].split()[0]) == pytest.approx(loss, rel=1e-5)
     assert sorted(path.name for path in here.iterdir()) == ["in.csv", "out.csv", "out.csv.release.json", "prior.csv"]
 
@@ -219,7 +218,7 @@ def test_numbers_are_rounded_to_the_side_on_which_they_are_true(here, epsilon):
     told = facts(solved("--bias-penalty", "1", epsilon=epsilon))
     kept = {name: fact for name, fact in told.items() if name != "mechanism"}
     assert facts(invoke("verify", "m.json")).items() >= kept.items()
-    proof = optrand.certificates._certificate.certify(load(here / "m.json"))
+    proof = optrand.certify(load(here / "m.json"))
     low, high = re.fullmatch("between (.*) and (.*)", told["optimal value"]).groups()
     assert Fraction(low) <= Fraction(proof.lower) <= Fraction(proof.upper) <= Fraction(high)
     assert float(high) - float(low) <= (proof.upper - proof.lower) + 3e-9 * proof.upper
@@ -230,26 +229,14 @@ def test_numbers_are_rounded_to_the_side_on_which_they_are_true(here, epsilon):
     assert Fraction(spent) >= Fraction(proof.epsilon) or spent == asked
 
 
-def test_a_table_of_rows_rounds_what_is_proven_up(here):
-    result = swept("--bias-penalty", "0.1,1,inf", "-o", "rows.csv", epsilon="0.3,1,3")
-    lines = result.stdout.splitlines()
-    with (here / "rows.csv").open() as stream:
-        rows = list(csv.DictReader(stream))
-    printed = [line.split() for line in lines[-len(rows) :]]
-    for cells, row in zip(printed, rows, strict=True):
-        for cell, name in zip(cells[2:6], ("value", "gap", "variance", "squared_bias"), strict=True):
-            assert Fraction(cell) >= Fraction(float(row[name]))
-            assert float(cell) <= float(row[name]) * (1 + 2e-5)
-
-
 def test_solve_places_few_outputs(here):
     """At most the given number, or as few as lose at most a share. The printed excess is rounded up."""
-    line = optrand.certificates._certificate.certify(solve(unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)))
+    line = optrand.certify(solve(unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)))
     for text, outputs, share in (("adaptive:3", 3, math.inf), ("adaptive:0.2", 4, 0.2)):
         result = solved("--outputs", text, "--force", code=0)
         mechanism = load(here / "m.json")
         assert mechanism.n <= outputs
-        loss = optrand.certificates._certificate.certify(mechanism).upper
+        loss = optrand.certify(mechanism).upper
         excess = loss / line.lower - 1
         assert excess <= share
         count, told = re.fullmatch(r"(\d+): at most (.*) % above .*", facts(result)["placed outputs"]).groups()
@@ -280,23 +267,27 @@ def test_solve_places_knots_among_the_labels(here):
 
 
 @by_case(
-    "more, message",
-    (["--outputs", "adaptive:0"], "a share of the optimum above 0"),
-    (["--outputs", "adaptive:few"], "a number of outputs, such as adaptive:12"),
-    (["--outputs", "adaptive:12", "--knots", "5"], "use one of them"),
-    (["--knots", "1"], "a whole number of at least 2"),
-    (["--knots", "2", "--bias-penalty", "1"], "leave out --bias-penalty"),
+    "command, more, message",
+    (solved, ["--outputs", "adaptive:0"], "a share of the optimum above 0"),
+    (solved, ["--outputs", "adaptive:few"], "a number of outputs, such as adaptive:12"),
+    (solved, ["--outputs", "adaptive:12", "--knots", "5"], "use one of them"),
+    (solved, ["--knots", "1"], "a whole number of at least 2"),
+    (solved, ["--knots", "2", "--bias-penalty", "1"], "leave out --bias-penalty"),
+    (swept, ["--outputs", "adaptive:12"], "optrand solve"),
+    (swept, ["-o", "prior.csv", "--force"], "is the input itself"),
+    (solved, ["-o", "prior.csv", "--force"], "is the input itself"),
+    (swept, ["-o", "kept.csv"], "exists"),
+    (solved, ["-o", "kept.csv"], "exists"),
+    (swept, ["-o", "nowhere/sweep.csv"], "not a folder"),
+    (solved, ["-o", "nowhere/m.json"], "not a folder"),
 )
-def test_solve_refuses_placements_without_meaning(here, more, message):
-    result = solved(*more, code=WRONG_INPUT)
-    assert message in one_line(result)
-    assert not (here / "m.json").exists()
-
-
-@pytest.mark.usefixtures("here")
-def test_placed_outputs_are_for_solve_alone():
-    result = swept("--outputs", "adaptive:12", code=WRONG_INPUT)
-    assert "optrand solve" in one_line(result)
+def test_solve_and_sweep_refuse_what_has_no_meaning_or_would_replace_a_file(here, command, more, message):
+    (here / "kept.csv").write_text("precious")
+    before = listing(here)
+    told = one_line(command(*more, code=WRONG_INPUT))
+    assert message in told
+    assert ("--force" in told) == (message == "exists")
+    assert listing(here) == before
 
 
 ALLOWED = {
@@ -323,9 +314,7 @@ def test_outputs_and_bias_penalty_are_those_of_the_problem(here, outputs, penalt
         assert (float(facts(result)["largest bias"]) > 1e-3) == (penalty != "inf")
         assert float(facts(result)["verified gap"]) <= GAP
     # The penalty is no part of the loss.
-    loss = optrand.certificates._certificate.certify(
-        Mechanism(replace(problem, bias_penalty=0.0), mechanism.table)
-    ).upper
+    loss = optrand.certify(Mechanism(replace(problem, bias_penalty=0.0), mechanism.table)).upper
     assert float(facts(result)["noisy label loss"].split()[0]) == pytest.approx(loss, rel=1e-5)
 
 
@@ -357,8 +346,11 @@ def test_sweep_prints_a_row_for_every_pair_and_saves_all_columns(here):
     assert [(float(row["epsilon"]), float(row["bias_penalty"])) for row in saved] == expected
     assert tuple(saved[0]) == Sweep(()).columns
     assert all(row["status"] == "certified" and float(row["gap"]) <= GAP for row in saved)
-    values = [format_above(float(row["value"]), 6) for row in saved]
-    assert [line.split()[2] for line in lines] == values
+    # What is proven is rounded up.
+    proven = ("value", "gap", "variance", "squared_bias")
+    assert [line.split()[2:6] for line in lines] == [
+        [format_above(float(row[each]), 6) for each in proven] for row in saved
+    ]
     problem = unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 2.0)
     assert float(saved[-1]["value"]) == pytest.approx(solve(problem).value, rel=GAP)
 
@@ -372,14 +364,10 @@ def test_a_sweep_that_cannot_be_saved_is_not_solved(here, monkeypatch):
     assert not (here / "sweep.parquet").exists()
 
 
-def test_a_sweep_is_drawn_and_a_picture_is_kept(here):
-    swept("--bias-penalty", "0,inf", "--picture", "f.png", code=0)
-    drawn = (here / "f.png").read_bytes()
-    assert drawn.startswith(b"\x89PNG")
-    for name, told in (("f.png", "exists"), ("f.txt", "name a .png, .svg or .pdf file")):
-        result = swept("--picture", name, code=WRONG_INPUT)
-        assert told in one_line(result)
-    assert (here / "f.png").read_bytes() == drawn
+def test_a_sweep_replaces_files_by_force(here):
+    (here / "rows.csv").write_text("old")
+    swept("-o", "rows.csv", "--force", code=0)
+    assert (here / "rows.csv").read_text().startswith("epsilon,")
 
 
 def test_a_sweep_on_a_grid_keeps_the_widest_of_them(here):
@@ -390,24 +378,20 @@ def test_a_sweep_on_a_grid_keeps_the_widest_of_them(here):
         assert float(row["value"]) == pytest.approx(solve(problem).value, rel=GAP)
 
 
-def test_a_row_without_an_answer_says_why_and_the_others_are_there(here):
-    result = swept("--outputs", "interval:-2:4", "-o", "sweep.csv", epsilon="0.5,1", code=0)
-    assert "note: epsilon 0.5, bias penalty inf: the lowest label, 0, cannot be unbiased" in result.stderr
-    rows = list(csv.DictReader((here / "sweep.csv").read_text().splitlines()))
-    assert [row["status"] for row in rows] == ["infeasible", "certified"]
-
-
-@pytest.mark.parametrize("epsilon", ["1", "1,2"])
-def test_a_sweep_without_a_feasible_row_prints_its_rows_all_the_same(here, epsilon):
-    result = swept("--outputs", "interval:0:2", "-o", "rows.csv", epsilon=epsilon, code=0)
-    count = epsilon.count(",") + 1
-    assert result.stdout.count("infeasible") == count
-    assert result.stderr.count("the lowest label, 0, cannot be unbiased at epsilon") == count
+@by_case(
+    "interval, epsilon, statuses",
+    ("-2:4", "0.5,1", ["infeasible", "certified"]),
+    ("0:2", "1", ["infeasible"]),
+    ("0:2", "1,2", ["infeasible", "infeasible"]),
+)
+def test_rows_without_an_answer_say_why_and_all_are_printed(here, interval, epsilon, statuses):
+    result = swept("--outputs", f"interval:{interval}", "-o", "rows.csv", epsilon=epsilon, code=0)
     rows = list(csv.DictReader((here / "rows.csv").read_text().splitlines()))
-    assert [row["status"] for row in rows] == ["infeasible"] * count
-    drawn = swept("--outputs", "interval:0:2", "-o", "more.csv", "--picture", "rows.png", epsilon=epsilon, code=2)
-    assert "is certified" in drawn.stderr
-    assert not (here / "more.csv").exists()
+    assert [row["status"] for row in rows] == statuses
+    assert result.stdout.count("infeasible") == statuses.count("infeasible")
+    for row in rows:
+        words = f"note: epsilon {float(row['epsilon']):g}, bias penalty inf: the lowest label, 0, cannot be unbiased"
+        assert (words in result.stderr) == (row["status"] == "infeasible")
 
 
 def test_a_sweep_with_a_row_that_nothing_proves_ends_with_three_and_keeps_the_others(here, monkeypatch):
@@ -422,23 +406,6 @@ def test_a_sweep_with_a_row_that_nothing_proves_ends_with_three_and_keeps_the_ot
     assert "note: epsilon 2, bias penalty inf: no useful bound" in result.stderr
     rows = list(csv.DictReader((here / "sweep.csv").read_text().splitlines()))
     assert [row["status"] for row in rows] == ["certified", "failed"]
-
-
-def test_a_prior_is_never_overwritten(here):
-    (here / "sweep.csv").write_text("precious")
-    before = listing(here)
-    for result, message in (
-        (swept("-o", "prior.csv", "--force"), "is the input itself"),
-        (solved("--force", output="prior.csv"), "is the input itself"),
-        (swept("-o", "sweep.csv"), "exists"),
-        (swept("-o", "nowhere/sweep.csv"), "not a folder"),
-        (solved(output="nowhere/m.json"), "not a folder"),
-    ):
-        assert result.exit_code == WRONG_INPUT
-        assert message in one_line(result)
-    assert listing(here) == before
-    swept("-o", "sweep.csv", "--force", code=0)
-    assert listing(here) != before
 
 
 @pytest.mark.parametrize("more", [[], ["--randomizer", "rr"]], ids=["optimal", "rr"])
@@ -515,17 +482,15 @@ def test_numbers_with_a_leading_zero_are_names(here):
     assert load_release("out.csv.release.json").labels == (1234.0, 90210.0)
 
 
-# Wrong usage and wrong input: exit code 2, and nothing written
-def test_solve_and_plot_keep_what_exists(saved, here):
+def test_plot_and_solve_replace_a_file_by_force_alone(saved, here):
     picture = here / "m.png"
     picture.write_text("precious")
     before = listing(here)
-    for result in (solved(), invoke("plot", "m.json", "-o", "m.png")):
-        assert result.exit_code == WRONG_INPUT
-        assert re.search("exists.*--force", one_line(result))
+    told = one_line(invoke("plot", saved, "-o", picture, code=WRONG_INPUT))
+    assert re.search("exists.*--force", told)
     invoke("plot", saved, "-o", "m.unknown", code=WRONG_INPUT)
     assert listing(here) == before
-    invoke("plot", "m.json", "-o", "m.png", "--force", code=0)
+    invoke("plot", saved, "-o", picture, "--force", code=0)
     solved("--force", epsilon="2", code=0)
     assert load(saved).epsilon == 2
 
@@ -533,13 +498,8 @@ def test_solve_and_plot_keep_what_exists(saved, here):
 # Verification that fails: exit code 3
 def tampered(path, **changes):
     """The file with fields changed and a digest that is right again."""
-
-    def canonical(document):
-        return (json.dumps(document, sort_keys=True, separators=(",", ":")) + "\n").encode()
-
-    document = {**json.loads(path.read_bytes()), **changes}
-    del document["digest"]
-    path.write_bytes(canonical({**document, "digest": "sha256:" + hashlib.sha256(canonical(document)).hexdigest()}))
+    document = json.loads(resealed({**json.loads(path.read_bytes()), **changes}))
+    path.write_text(json.dumps(document, sort_keys=True, separators=(",", ":")) + "\n")
 
 
 def test_a_table_that_is_not_private_fails_even_with_a_right_digest(saved):
@@ -668,7 +628,8 @@ def test_the_bundled_table_is_released_with_a_proof(here):
     arguments += ["--ledger", "ledger.sqlite"]
     result = module("randomize", weeks_worked_path(), "weeks.csv", *arguments, cwd=here)
     assert result.returncode == 0, result.stderr
-    assert result.stderr == ""
+    # On a busy machine a release reports its progress every ten seconds.
+    assert all(line.endswith(" s)") for line in result.stderr.splitlines())
     invoke("verify", "weeks.csv.release.json", "--gap", "1e-12", code=0)
     assert optrand.checker.main(["weeks.csv.release.json"]) == 0
     lines = (here / "weeks.csv").read_text().splitlines()
@@ -682,4 +643,4 @@ def test_the_bundled_counts_are_a_prior_for_solve(here):
         invoke("solve", *arguments, "-o", "weeks.json", "--force", code=0)
         # The optimum of the linear program on the paper's grid by another solver, and that of the real line by cones.
         mechanism = load(here / "weeks.json")
-        assert optrand.certificates._certificate.certify(mechanism).upper == pytest.approx(value, abs=5e-4)
+        assert optrand.certify(mechanism).upper == pytest.approx(value, abs=5e-4)

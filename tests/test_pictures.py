@@ -5,14 +5,13 @@ import math
 
 import numpy as np
 import pytest
-from asserting import assert_error
+from asserting import assert_error, by_case
 
 import optrand
 from optrand import Dual, Grid, Interval, losses
 from optrand.baselines import DiscreteLaplace, Laplace
 from optrand.closed_forms import debiased_rr, gap_response, rr_with_prior
 from optrand.closed_forms._unbiased import design_debiased_rr
-from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._randomizer import Arcs, Randomizer
 from optrand.model._table import Table
@@ -27,7 +26,6 @@ from optrand.plotting import (
     shares_figure,
 )
 from optrand.plotting._structure import Bundles
-from optrand.solvers import design
 from optrand.solvers._gaps import price
 from optrand.studies._paths import decompose_paths, merge_neighbours
 from tests.pictures import SIX, WEEKS, collected, legend_texts, line, read_number, stairs, windows, written_out
@@ -114,8 +112,6 @@ def test_classes_of_a_release_have_their_names():
         # Dollar signs are no formula.
         assert not any(text.get_parse_math() for text in axis.get_ticklabels())
     assert not any(text.get_parse_math() for text in (pmf._suptitle, pmf.axes[0]._left_title))
-    with pytest.raises(InvalidInput, match="there are 1 names for 4 labels"):
-        shares_figure(optrand.estimate.histogram(noisy, record), names=["no"])
 
 
 def test_groups_are_named_by_their_values():
@@ -143,7 +139,6 @@ def test_the_density_of_noise_is_its_own_and_has_no_stripes():
     low, high = figure.axes[0].get_xlim()
     assert -40 < low < -15
     assert 26 < high < 51
-    assert_error("pass labels", pmf_figure, Laplace(np.arange(4.0), 1.0))
 
 
 @pytest.mark.parametrize("clip", [None, Interval(-3.0, 4.0)])
@@ -289,11 +284,6 @@ def test_the_mean_squared_error_is_that_of_the_table():
     assert error * (1 - 1e-12) <= float(stated) <= error * (1 + 1e-5)
 
 
-def test_the_joint_distribution_needs_a_prior_and_numbers():
-    assert_error("shows a prior", joint_figure, design(SIX.problem))
-    assert_error("classes", joint_figure, rr_with_prior([0.5, 0.5], 1.0))
-
-
 @pytest.mark.nightly
 def test_ten_thousand_labels_have_a_joint_distribution_and_a_proof():
     mechanism = debiased_rr(range(10_000), 9.0)
@@ -396,12 +386,20 @@ def test_borders_and_outputs_are_those_of_the_bins_at_each_public_number(mechani
     assert axes.get_xlim() == (0, 1)
 
 
-def test_a_gap_and_a_bit_are_two_bins():
-    labels, prior = [0, 1, 2, 4, 5, 9], [0.3, 0.2, 0.2, 0.1, 0.1, 0.1]
-    figure = phases_figure(gap_response(labels, prior, 0.9))
-    assert figure.get_suptitle() == "A mixture of 5 randomized responses on 2 bins: 6 labels, ε = 0.9"
-    (border,) = stairs(figure.axes[0], "border")
-    assert border.values.tolist() == [0.5, 1.5, 3, 4.5, 7]
+@by_case(
+    "mechanism, mixture, borders",
+    (
+        gap_response([0, 1, 2, 4, 5, 9], [0.3, 0.2, 0.2, 0.1, 0.1, 0.1], 0.9),
+        "A mixture of 5 randomized responses on 2 bins: 6 labels, ε = 0.9",
+        [[0.5, 1.5, 3, 4.5, 7]],
+    ),
+    (debiased_rr(range(5), 3.0), "Randomized response on 5 bins: 5 labels, ε = 3", [[0.5], [1.5], [2.5], [3.5]]),
+    ids=["gap response", "randomized response"],
+)
+def test_closed_forms_are_their_bins(mechanism, mixture, borders):
+    figure = phases_figure(mechanism)
+    assert figure.get_suptitle() == mixture
+    assert [each.values.tolist() for each in stairs(figure.axes[0], "border")] == borders
 
 
 def test_of_many_components_those_at_even_numbers_are_drawn():
@@ -412,20 +410,6 @@ def test_of_many_components_those_at_even_numbers_are_drawn():
     middle = paths[int(np.searchsorted(np.cumsum(np.array(paths.weights, dtype=float)), 200.5 / 400))]
     shown = [np.asarray(s) for one in collected(figure.axes[0], "outputs") for s in one.get_segments()]
     assert sorted(bar[0, 1] for bar in shown if bar[0, 0] == pytest.approx(0.5)) == middle.outputs.tolist()
-
-
-def test_randomized_response_has_one_component():
-    figure = phases_figure(optrand.debiased_rr(range(5), 3.0))
-    assert figure.get_suptitle() == "Randomized response on 5 bins: 5 labels, ε = 3"
-    assert [each.values.tolist() for each in stairs(figure.axes[0], "border")] == [[0.5], [1.5], [2.5], [3.5]]
-
-
-def test_classes_and_columns_that_are_no_intervals_have_no_bins():
-    assert_error("classes have no order", phases_figure, rr_with_prior([0.5, 0.3, 0.2], 1.0))
-    third = [[1, 2], [2, 1], [1, 2]]
-    for draw in (phases_figure, flow_figure):
-        assert_error("not an interval", draw, Randomizer([0, 1, 2], [0, 1], np.array(third) / 3, math.log(2)))
-        assert_error("need a Mechanism", draw, 5)
 
 
 @pytest.mark.parametrize("mechanism", [SIX, WEEKS], ids=["six", "weeks"])

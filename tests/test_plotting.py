@@ -1,6 +1,8 @@
 """The contract of every drawing function: axes, two widths, arguments, and the parts of a figure that it keeps."""
 
 import inspect
+import math
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -17,9 +19,10 @@ from matplotlib.text import Text
 
 import optrand
 from optrand import plotting
-from optrand.baselines import Laplace
+from optrand.baselines import Laplace, Moments
 from optrand.closed_forms import rr_with_prior
 from optrand.errors import InvalidInput
+from optrand.model._randomizer import Randomizer
 from optrand.plotting import _style as style
 from optrand.plotting._saving import DRAWINGS
 from optrand.plotting._table import Cells, Ranks, wide_gaps
@@ -141,14 +144,59 @@ def test_paper_is_white_and_letters_are_dark_on_a_dark_page(name):
     assert not [ink for ink in inks if brightness(ink) > 0.5 and ink != "white"]
 
 
-@by_case(
-    "options, message",
-    ({"ax": 3}, "ax is of type int, expected Axes or a figure"),
-    ({"ax": Figure().add_axes((0, 0, 1, 1))}, "make it with plt.subplots"),
-    ({"labels": [7]}, "7 is not one of the labels, the nearest is 3"),
+def columns_that_are_no_intervals():
+    third = np.array([[1, 2], [2, 1], [1, 2]]) / 3
+    return Randomizer([0, 1, 2], [0, 1], third, math.log(2))
+
+
+def shares_of(**options):
+    return plotting.shares_figure(optrand.estimate.histogram(MECHANISM.sample(LABELS), MECHANISM), **options)
+
+
+def moments_of(answer):
+    return plotting.moments_figure({"it": lambda _: answer}, PRIOR, epsilons=[1.0])
+
+
+def times_of(rows=ROWS, by="k", **changed):
+    return plotting.times_figure([{**row, **changed} for row in rows], by=by, series="method")
+
+
+CLASSES = rr_with_prior([0.5, 0.3, 0.2], 1.0)
+
+REFUSED = (
+    (lambda: plotting.pmf_figure(MECHANISM, ax=3), "ax is of type int, expected Axes or a figure"),
+    (lambda: plotting.pmf_figure(MECHANISM, ax=Figure().add_axes((0, 0, 1, 1))), "make it with plt.subplots"),
+    (lambda: plotting.pmf_figure(MECHANISM, labels=[7]), "7 is not one of the labels, the nearest is 3"),
+    (lambda: plotting.pmf_figure([[0.5, 0.5]]), "needs a mechanism"),
+    (lambda: plotting.pmf_figure(None), "needs a mechanism"),
+    (lambda: plotting.pmf_figure(Laplace(LABELS, 1.0)), "pass labels"),
+    (lambda: plotting.joint_figure(MECHANISM.randomizer), "shows a prior"),
+    (lambda: plotting.joint_figure(CLASSES), "classes"),
+    (lambda: plotting.phases_figure(CLASSES), "classes have no order"),
+    (lambda: plotting.phases_figure(columns_that_are_no_intervals()), "not an interval"),
+    (lambda: plotting.flow_figure(columns_that_are_no_intervals()), "not an interval"),
+    (lambda: plotting.phases_figure(5), "need a Mechanism"),
+    (lambda: plotting.flow_figure(5), "need a Mechanism"),
+    (lambda: plotting.frontier_figure([replace(SWEEP[0], status="failed")]), "none of 1 rows is certified"),
+    (lambda: moments_of([1.0, 2.0]), "'it' returned a list, expected moments, a mechanism"),
+    (lambda: moments_of(Moments([0.0], [1.0])), "'it' has 1 labels, expected 4 as in the prior"),
+    (lambda: plotting.moments_figure({"it": MECHANISM}, PRIOR, epsilons=[1]), "'it' is a Mechanism, expected a func"),
+    (lambda: plotting.moments_figure({}, PRIOR, epsilons=[]), "epsilons is empty"),
+    (lambda: plotting.rr_with_prior_figure(PRIOR, epsilons=[]), "epsilons is empty"),
+    (lambda: shares_of(names=["no"]), "there are 1 names for 4 labels"),
+    (lambda: shares_of(truth=PRIOR[:3]), "prior"),
+    (lambda: plotting.shares_figure(np.array(PRIOR)), "histogram is of type ndarray"),
+    (lambda: times_of(seconds=0.0), r"seconds 0\.0, expected a positive number or None"),
+    (lambda: times_of(seconds=math.inf), "seconds inf"),
+    (lambda: times_of(k="52"), "k '52', expected a positive number or None"),
+    (lambda: times_of(by="mesh"), "a row has no mesh"),
+    (lambda: times_of(rows=[]), "^0 series"),
 )
-def test_other_places_and_labels_are_refused(options, message):
-    assert_error(message, plotting.pmf_figure, MECHANISM, **options)
+
+
+@by_case("draw, message", *REFUSED)
+def test_what_cannot_be_drawn_is_refused(draw, message):
+    assert_error(message, draw)
 
 
 def test_a_sweep_draws_itself_and_a_part_is_saved_with_all_of_its_page(tmp_path):
@@ -174,8 +222,6 @@ EXTREMES = {
 def test_extremes_are_drawn_without_a_warning_from_a_randomizer_alone(subject):
     for draw in (plotting.pmf_figure, plotting.matrix_figure, plotting.phases_figure):
         draw(subject.randomizer).draw_without_rendering()
-    for stranger in ([[0.5, 0.5]], None):
-        assert_error("needs a mechanism", plotting.pmf_figure, stranger)
 
 
 def brightness(colour):

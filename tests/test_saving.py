@@ -1,28 +1,21 @@
 """Pictures as files: formats and metadata, every picture of a mechanism, and refusals before drawing."""
 
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 from asserting import assert_error
-from commands import invoke
 from matplotlib.figure import Figure
 
 import optrand
-from optrand.cli import WRONG_INPUT
 from optrand.plotting import _saving, pmf_figure, save_figure
-from optrand.plotting._saving import DRAWINGS, gallery
+from optrand.plotting._saving import DRAWINGS, ENDINGS, gallery
 from tests.tables import mechanism_of
 
 IMAGES = Path(__file__).parent / "images"
 SIX = IMAGES / "six.json"
-STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
-
-
-run = partial(invoke, "plot")
 
 
 def names(folder: Path) -> set[str]:
@@ -58,8 +51,8 @@ def test_what_cannot_be_drawn_is_left_out_with_its_reason(tmp_path: Path) -> Non
     problem = optrand.unbiased_regression([0, 1, 2], [0.4, 0.3, 0.3], 1.0)
     # The second output favours both ends and not the middle: no interval, and there are no multipliers.
     weights = np.array([[1, 2], [2, 1], [1, 2]], dtype=object)
-    _, reasons = gallery(mechanism_of(problem, None, [0.0, 1.0], weights, Fraction(2)), tmp_path, endings=(".svg",))
-    assert names(tmp_path) == {"pmf.svg", "matrix.svg", "joint.svg"}
+    _, reasons = gallery(mechanism_of(problem, None, [0.0, 1.0], weights, Fraction(2)), tmp_path)
+    assert names(tmp_path) == {f"{name}{ending}" for name in ("pmf", "matrix", "joint") for ending in ENDINGS}
     assert list(reasons) == ["flow", "phases", "dual"]
     assert "not an interval" in reasons["flow"]
     assert "no dual" in reasons["dual"]
@@ -68,30 +61,18 @@ def test_what_cannot_be_drawn_is_left_out_with_its_reason(tmp_path: Path) -> Non
 def test_one_picture_that_exists_stops_the_gallery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = {name: DRAWINGS[name] for name in ("pmf", "dual")}
     monkeypatch.setattr(_saving, "DRAWINGS", few)
-    (tmp_path / "dual.svg").write_bytes(b"precious")
-    assert_error("exists", gallery, optrand.load(SIX), tmp_path, endings=(".png", ".svg"))
-    assert names(tmp_path) == {"dual.svg"}
+    (tmp_path / "dual.pdf").write_bytes(b"precious")
+    assert_error("exists", gallery, optrand.load(SIX), tmp_path)
+    assert names(tmp_path) == {"dual.pdf"}
     told: list[str] = []
-    _, reasons = gallery(optrand.load(SIX), tmp_path, endings=(".svg",), overwrite=True, announce=told.append)
+    _, reasons = gallery(optrand.load(SIX), tmp_path, overwrite=True, announce=told.append)
     assert reasons == {}
-    assert told == [*few, *(f"{name}.svg" for name in few)]
-    assert (tmp_path / "dual.svg").read_bytes().startswith(STARTS[".svg"])
+    assert told == [*few, *(f"{name}{ending}" for name in few for ending in ENDINGS)]
+    assert (tmp_path / "dual.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_neither_a_file_nor_a_folder_out_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for folder, wrong in (("file", "file is not a folder"), ("no/such", "no is not a folder")):
         assert_error(wrong, gallery, optrand.load(SIX), tmp_path / folder)
-    assert_error(r"\.png, \.svg or \.pdf", gallery, optrand.load(SIX), tmp_path / "new", endings=(".png", ".jpg"))
     assert names(tmp_path) == {"file"}
-
-
-@pytest.mark.nightly
-def test_the_command_draws_every_picture_as_pixels_and_as_lines(tmp_path: Path) -> None:
-    pictures = tmp_path / "pictures"
-    result = run(SIX, "-o", pictures, code=0)
-    assert "pictures  12" in result.stdout
-    assert names(pictures) == {f"{name}{ending}" for name in DRAWINGS for ending in (".png", ".pdf")}
-    assert all(path.read_bytes().startswith(STARTS[path.suffix]) for path in pictures.iterdir())
-    again = run(SIX, "-o", pictures, code=WRONG_INPUT)
-    assert "exists" in again.stderr

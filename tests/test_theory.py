@@ -151,9 +151,6 @@ def test_instances_are_the_same_each_time_and_random_ones_grow() -> None:
     assert all(2 <= each["k"] <= 8 and 0 <= each["a"] < each["k"] and each["b"] in "xy" for each in space())
     assert grid(a=(1, 2), b="xy") == [{"a": a, "b": b} for a in (1, 2) for b in "xy"]
     assert cases("a b", (1, 2)) == [{"a": 1, "b": 2}]
-
-
-def test_values_are_shown_as_a_reader_types_them() -> None:
     assert write_value({"eta": (Fraction(1, 2), 3), "map": max}) == "eta = (1/2, 3), map = max"
 
 
@@ -168,10 +165,19 @@ def test_every_claim_is_found_by_its_names() -> None:
         assert each.paper in PAPERS
 
 
-def test_an_unknown_paper_or_claim_lists_the_near_ones() -> None:
-    assert_error("expected one of G21, E22, Z25, B23", find, paper="X1")
-    assert_error("near ones: B23 Proposition 7", find, paper="B23", number="Propositon 7")
-    assert_error("--list", find, number="the meaning of life")
+@by_case(
+    "options, words",
+    ({"paper": "X1"}, "expected one of G21, E22, Z25, B23"),
+    ({"paper": "B23", "number": "Propositon 7"}, "near ones: B23 Proposition 7"),
+    ({"number": "the meaning of life"}, "--list"),
+    ({"number": "theorem"}, "is part of the names of"),
+    ({"number": " - "}, "list them all with optrand theory --list"),
+    # A number is not found in a longer one.
+    *(({"number": each}, r"docs/papers\.md") for each in ("B23 Definition 1", "G21 Theorem 1", "E22 Equation 2")),
+    *(({"number": each}, r"docs/papers\.md") for each in ("Z25 Equation 3", "Claim 1")),
+)
+def test_what_is_not_found_is_answered_with_the_near_ones(options: dict[str, str], words: str) -> None:
+    assert_error(words, find, **options)
 
 
 def test_a_claim_is_found_by_a_part_of_its_name() -> None:
@@ -180,11 +186,6 @@ def test_a_claim_is_found_by_a_part_of_its_name() -> None:
     # A number comes before a part of one.
     assert {each.number for each in find(paper="G21", number="Lemma 1")} == {"Lemma 1"}
     assert [each.name for each in find(number="G21 Equation 13")] == ["G21 Proposition 13: equation 13"]
-
-
-@pytest.mark.parametrize("number", ["B23 Definition 1", "G21 Theorem 1", "E22 Equation 2", "Z25 Equation 3", "Claim 1"])
-def test_a_number_is_not_found_in_a_longer_one(number: str) -> None:
-    assert_error(r"docs/papers\.md", find, number=number)
 
 
 def test_a_number_that_a_paper_states_again_finds_the_claim_of_the_other() -> None:
@@ -213,40 +214,26 @@ def test_findings_in_words() -> None:
     assert "## [G21]" not in written
 
 
-def run_theory(*arguments: str) -> tuple[int, str]:
-    result = invoke("theory", *arguments)
-    return result.exit_code, result.output
-
-
 def test_the_command_writes_a_page_and_refuses_to_replace_it(tmp_path: Path) -> None:
     target = tmp_path / "theory.md"
-    arguments = ("--claim", "B23 Proposition 7: last step", "--page", str(target))
-    assert run_theory(*arguments)[0] == 0
+    arguments = ("theory", "--claim", "B23 Proposition 7: last step", "--page", target)
+    invoke(*arguments, code=0)
     assert "| Proposition 7: last step |" in target.read_text()
-    code, output = run_theory(*arguments)
-    assert code == WRONG_INPUT
-    assert "exists" in output
-    assert run_theory(*arguments, "--force")[0] == 0
+    assert "exists" in invoke(*arguments, code=WRONG_INPUT).output
+    invoke(*arguments, "--force", code=0)
 
 
 @by_case(
     "arguments, words",
     (("--claim", "Propositoin 7"), "near ones"),
-    (("--claim", "theorem"), "is part of the names of"),
-    (("--claim", " - "), "list them all with optrand theory --list"),
-    (("--paper", "B22"), "expected one of"),
     (("--claim", "Proposition 7", "--page", "/nowhere/page.md"), "is not a folder"),
 )
 def test_the_command_refuses_what_it_cannot_do(arguments: tuple[str, ...], words: str) -> None:
-    code, output = run_theory(*arguments)
-    assert code == WRONG_INPUT
-    assert words in output
+    assert words in invoke("theory", *arguments, code=WRONG_INPUT).output
 
 
 def test_the_command_lists_the_claims() -> None:
-    code, output = run_theory("--list")
-    assert code == 0
-    assert len(output.splitlines()) == len(claims())
+    assert len(invoke("theory", "--list", code=0).output.splitlines()) == len(claims())
 
 
 def test_the_command_fails_if_a_claim_is_refuted_or_cannot_be_tried(
@@ -254,7 +241,6 @@ def test_the_command_fails_if_a_claim_is_refuted_or_cannot_be_tried(
 ) -> None:
     for failing in (declare(factor=2), declare(false_factor=1)):
         monkeypatch.setattr(_catalogue, "claims", lambda each=failing: (each,))
-        code, output = run_theory("--page", str(tmp_path / "page.md"))
-        assert code == UNVERIFIED
-        assert "another verdict than its code declares" in output
+        told = invoke("theory", "--page", tmp_path / "page.md", code=UNVERIFIED).output
+        assert "another verdict than its code declares" in told
         assert not list(tmp_path.iterdir())

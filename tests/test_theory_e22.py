@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 from optrand.baselines import LabelRandomization
-from optrand.theory.e22.curator import bound_zeros, coins_deviate, final_shares, mean_largest_sum
+from optrand.theory.e22.curator import coins_deviate, mean_largest_sum, spend_alone
 from optrand.theory.e22.losses import Population, distort, inverse_columns, label_laws, noisy_law
 from optrand.theory.e22.peers import copies_law, find_labels, mislead_peers
 
@@ -17,12 +17,6 @@ TOLERANCE = 1e-9
 """Error of sums in floats."""
 
 HALF = Fraction(1, 2)
-
-
-def algorithm_1(counts, threshold, scale, draws):
-    """Lines 1 to 20 with Laplace noise, in floats."""
-    noise = np.random.default_rng(22).laplace(0, scale / sum(counts), (draws, len(counts)))
-    return settle(np.array(counts) / sum(counts) + noise, threshold)
 
 
 def settle(noisy, threshold):
@@ -48,13 +42,9 @@ class TestCurator:
             hits = np.isclose(drawn, np.array(corner) / 6).all(axis=1)
             assert within_five_errors(hits, float(law[tuple(Fraction(n, 6) for n in corner)]))
 
-    def test_zeros_alone_are_bracketed(self):
-        share = 1 / (1 + math.expm1(0.5) * 0.25)
-        q = algorithm_1((4, 2), 0.25, 2.0, 200_000)[:, 0]
-        drawn = (1 - share + share * q) ** 4 * (share * q) ** 2
-        low, high = (bound_zeros(6, 0.5, 0.25, q)[2] for q in final_shares(6, 0.25))
-        assert low < high < 1.02 * low
-        assert within_five_errors(drawn, (low + high) / 2)
+    def test_labels_alone_spend_epsilon_if_their_distribution_is_known(self):
+        # With tau = 1/2 it is (1/2, 1/2), and half of the labels are drawn anew: 3/4 against 1/4.
+        assert spend_alone(4, Fraction(3), HALF) == pytest.approx(1, rel=1e-15)
 
 
 class TestLosses:

@@ -1,6 +1,7 @@
 """Checks of [Z25], against independent computations."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 
@@ -20,12 +21,6 @@ from optrand.theory.z25.neighbours import (
 )
 
 F = Fraction
-DRAWS = 40_000
-STANDARD_ERRORS = 5
-
-
-def near(values: np.ndarray, expected: float) -> bool:
-    return abs(values.mean() - expected) <= STANDARD_ERRORS * values.std() / math.sqrt(values.size)
 
 
 def test_laws_of_vectors_are_products_and_sum_to_one() -> None:
@@ -94,51 +89,47 @@ def test_errors_of_many_classes_are_those_of_one_many_times() -> None:
     assert four == pytest.approx(1 - (1 - two) ** 2)
 
 
+def last_class(place: float, shares: Callable[[float], tuple[float, ...]]) -> float:
+    """Probability that the two nearest of three records name the last class alone, over all labels and bits."""
+    one, other = (shares(x) for x in sorted((1 / 6, 1 / 2, 5 / 6), key=lambda record: abs(record - place))[:2])
+    k, total = len(one), 0.0
+    for y, z in product(range(k), repeat=2):
+        for (bits, p), (more, q) in product(law(k, 1.0, y).items(), law(k, 1.0, z).items()):
+            votes = [a + b for a, b in zip(bits, more, strict=True)]
+            if votes[-1] > max(votes[:-1]):
+                total += one[y] * other[z] * float(p * q)
+    return total
+
+
+PLACES = [(i + 0.5) / 100 for i in range(100)]
+
+
 def test_votes_are_those_of_all_labels_and_bits() -> None:
-    laws = [{bits: float(chance) for bits, chance in law(2, 1.0, y).items()} for y in (0, 1)]
+    def shares(x: float) -> tuple[float, float]:
+        first = min(1.0, max(0.0, 0.5 + (x - 0.5) * (2 if x > 0.5 else 1)))
+        return first, 1 - first
 
-    def eta(place: float) -> float:
-        return min(1.0, max(0.0, 0.5 + (place - 0.5) * (2 if place > 0.5 else 1)))
-
-    def second(place: float) -> float:
-        nearest = sorted((1 / 6, 1 / 2, 5 / 6), key=lambda record: abs(record - place))[:2]
-        total = 0.0
-        for labels in product((0, 1), repeat=2):
-            drawn = math.prod(eta(x) if y == 0 else 1 - eta(x) for x, y in zip(nearest, labels, strict=True))
-            for one, other in product(laws[0], repeat=2):
-                if one[1] + other[1] > one[0] + other[0]:
-                    total += drawn * laws[labels[0]][one] * laws[labels[1]][other]
-        return total
-
-    places = [(i + 0.5) / 100 for i in range(100)]
-    lost = [abs(2 * eta(x) - 1) * (second(x) if eta(x) >= 0.5 else 1 - second(x)) for x in places]
+    lost = []
+    for x in PLACES:
+        (first, _), second = shares(x), last_class(x, shares)
+        lost.append(abs(2 * first - 1) * (second if first >= 0.5 else 1 - second))
     assert excess_with_two_classes(3, 1.0) == pytest.approx(sum(lost) / 100, rel=1e-9)
 
 
 def test_ties_are_those_of_all_labels_and_bits() -> None:
-    laws = [law(3, 1.0, y) for y in range(3)]
-    named = [
-        [
-            sum(
-                float(p * q)
-                for (z, p), (v, q) in product(one.items(), other.items())
-                if z[2] + v[2] > max(z[0] + v[0], z[1] + v[1])
-            )
-            for other in laws
-        ]
-        for one in laws
-    ]
-    total = 0.0
-    for root in ((i + 0.5) / 100 for i in range(100)):
-        nearest = sorted((1 / 6, 1 / 2, 5 / 6), key=lambda record: abs(record - root**2))[:2]
-        shares = [(a, a, 1 - 2 * a) for a in (min(1 / 3 + x, 0.5) for x in nearest)]
-        third = sum(shares[0][y] * shares[1][z] * named[y][z] for y, z in product(range(3), repeat=2))
-        total += 2 * root / 100 * (3 * min(1 / 3 + root**2, 0.5) - 1) * third
-    assert excess_with_ties(3, 1.0) == pytest.approx(total, rel=1e-9)
+    def shares(x: float) -> tuple[float, float, float]:
+        first = min(1 / 3 + x, 0.5)
+        return first, first, 1 - 2 * first
+
+    lost = [2 * root * (3 * shares(root**2)[0] - 1) * last_class(root**2, shares) for root in PLACES]
+    assert excess_with_ties(3, 1.0) == pytest.approx(sum(lost) / 100, rel=1e-9)
 
 
 @pytest.mark.parametrize("shrinking", [0, 1])
-def test_the_best_k_is_where_the_derivative_is_zero(shrinking: int) -> None:
-    # -k^(-3/2) / 2 + e^(1 + s) k^(1/d - 1) N^(-1/d) / d = 0, so k^(1/2 + 1/d) = d N^(1/d) / (2 e^(1 + s)).
-    k = (5 * 1e4 ** (1 / 5) / 2 * 10 ** (1 + shrinking)) ** (10 / 7)
-    assert balance_errors(5, 1e4, 0.1, shrinking=shrinking)[0] == pytest.approx(k, rel=1e-6)
+def test_at_the_best_k_the_error_is_least(shrinking: int) -> None:
+    def error(k: float) -> float:
+        return k ** (-1 / 2) + 0.1 ** (1 + shrinking) * (k / 1e4) ** (1 / 5)
+
+    k, least = balance_errors(5, 1e4, 0.1, shrinking=shrinking)
+    assert least == pytest.approx(error(k), rel=1e-15)
+    assert least < min(error(0.999 * k), error(1.001 * k))

@@ -195,25 +195,21 @@ class Announce:
 
     def __init__(self, bar: Progress) -> None:
         self._bar, self._task = bar, bar.add_task("starting", total=None)
-        self._stage = self._words = "starting"
-        self._start = self._begun = time.monotonic()
+        self._stage, self._begun = "starting", time.monotonic()
 
     def __call__(self, stage: str) -> None:
         self._stage, self._begun = stage, time.monotonic()
-        self._update(stage)
+        self._bar.update(self._task, description=stage)
 
     def rows(self, done: int) -> None:
         rate = done / max(time.monotonic() - self._begun, 1e-3)
-        self._update(f"{self._stage}: {done:,} rows, {rate:,.0f} per second")
-
-    def _update(self, words: str) -> None:
-        self._words = words
-        self._bar.update(self._task, description=words)
+        self._bar.update(self._task, description=f"{self._stage}: {done:,} rows, {rate:,.0f} per second")
 
     def print_lines(self, over: threading.Event) -> None:
         """Print a line every :attr:`every` seconds, also in a long stage, until the command is over."""
+        (task,) = self._bar.tasks
         while not over.wait(self.every):
-            typer.echo(f"{self._words} ({time.monotonic() - self._start:.0f} s)", err=True)
+            typer.echo(f"{task.description} ({task.elapsed or 0:.0f} s)", err=True)
 
 
 @contextmanager

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+import optrand
 from optrand.base._numerals import format_above, read_decimal, read_number, read_whole
+from optrand.base._strict_json import read_format
 from optrand.base._suggestions import missing
 from optrand.base._validation import MAX_INTEGER, Floats, check_epsilon, check_labels, freeze_array
 from optrand.cli._console import add_members, note, show
@@ -28,24 +30,25 @@ from optrand.losses import Tabulated
 from optrand.model._problem import Grid, Interval, Line, OutputSet
 
 if TYPE_CHECKING:
-    from optrand.mechanism._mechanism import Mechanism
     from optrand.programs._mechanism import ProgramMechanism
     from optrand.release._record import ReleaseRecord
 
 
-def option(name: str, metavar: str, help_: str, *, short: str | None = None) -> Any:
-    return typer.Option(*([name] if short is None else [name, short]), metavar=metavar, help=help_)
+def option(spelled: str, help_: str) -> Any:
+    """Return an option that is spelled as in ``--output -o FILE``."""
+    *names, metavar = spelled.split()
+    return typer.Option(*names, metavar=metavar, help=help_)
 
 
 LABEL_FORMS = "LOW:HIGH[:STEP] (both ends included), a list such as 1,2.5,7, or @FILE."
 OUTPUT_FORMS = "line, interval:LOW:HIGH, values:1,2.5,7, or grid:N for N evenly spaced outputs"
 
-Labels = Annotated[str, option("--labels", "SET", f"All numbers that can occur: {LABEL_FORMS}")]
-Epsilon = Annotated[str, option("--epsilon", "NATS", "Privacy budget, above 0 and at most 700.")]
+Labels = Annotated[str, option("--labels SET", f"All numbers that can occur: {LABEL_FORMS}")]
+Epsilon = Annotated[str, option("--epsilon NATS", "Privacy budget, above 0 and at most 700.")]
 Prior = Annotated[
-    Path, option("--prior", "FILE", "CSV of two columns, label and count (or probability). It must be PUBLIC.")
+    Path, option("--prior FILE", "CSV of two columns, label and count (or probability). It must be PUBLIC.")
 ]
-Outputs = Annotated[str, option("--outputs", "SET", f"Where outputs may lie: {OUTPUT_FORMS}.")]
+Outputs = Annotated[str, option("--outputs SET", f"Where outputs may lie: {OUTPUT_FORMS}.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
 Saved = Annotated[
     Path, typer.Argument(metavar="FILE", help="A saved mechanism, or the record of a release, OUT.release.json.")
@@ -53,8 +56,7 @@ Saved = Annotated[
 LedgerName = Annotated[
     str | None,
     option(
-        "--ledger",
-        "FILE|URL",
+        "--ledger FILE|URL",
         "Ledger: a file, by default $XDG_STATE_HOME/optrand/ledger.sqlite, or postgresql://USER@HOST/DATABASE.",
     ),
 ]
@@ -169,6 +171,13 @@ def _cells(text: str, what: str) -> list[str]:
     if len(rows) != 1:
         raise InvalidInput(f"{what} is not a single line of names separated by commas, with quotes as in CSV")
     return rows[0]
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Write rows as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, ...]) -> Floats:
@@ -302,10 +311,8 @@ def parse_several(text: str, name: str, one: Callable[[str, str], float]) -> lis
     return found
 
 
-def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
+def read_saved(path: Path) -> optrand.Mechanism | ProgramMechanism | ReleaseRecord:
     """Read a file by the format that it states, and verify it."""
-    from optrand.base._strict_json import read_format
-    from optrand.programs._mechanism import load
     from optrand.release import FORMAT
 
     if not path.is_file():
@@ -323,21 +330,17 @@ def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
 
         return ReleaseRecord.from_bytes(data)
     if kind == f"{FORMAT}s":
-        from optrand.release._record import load_release
-
-        names = list(load_release(path).columns)
+        names = list(optrand.load_release(path).columns)
         raise InvalidInput(
             f"{path} is the record of several columns, {', '.join(map(repr, names))}: save that of one in Python, "
             f"optrand.load_release(path)[{names[0]!r}].save(...), and name its file"
         )
-    return load(path)
+    return optrand.load(path)
 
 
-def read_mechanism(path: Path) -> Mechanism:
-    from optrand.mechanism._mechanism import Mechanism
-
+def read_mechanism(path: Path) -> optrand.Mechanism:
     found = read_saved(path)
-    if not isinstance(found, Mechanism):
+    if not isinstance(found, optrand.Mechanism):
         raise InvalidFile(f"{path} is not an optrand mechanism: expected one that was saved by optrand solve")
     return found
 
@@ -366,6 +369,7 @@ def loss_by_groups(share: float) -> tuple[float, str]:
     return (share, f"{format_above(share, 4)} of that of one randomizer for all groups")
 
 
-def show_total(record: ReleaseRecord | None) -> None:
-    if record is not None:
-        show({"total epsilon": record_facts(record)["total epsilon"]})
+def show_total(subject: optrand.Mechanism | ReleaseRecord) -> None:
+    """Print the total epsilon of a release. A mechanism alone has none."""
+    if not isinstance(subject, optrand.Mechanism):
+        show({"total epsilon": record_facts(subject)["total epsilon"]})

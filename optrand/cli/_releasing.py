@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import typer
 
+import optrand
 from optrand.base._numerals import format_above, format_closely, format_spent
 from optrand.cli._console import (
     WRONG_INPUT,
@@ -32,6 +32,7 @@ from optrand.cli._reading import (
     Epsilon,
     Force,
     LedgerName,
+    csv_text,
     join_columns,
     loss_by_groups,
     option,
@@ -61,13 +62,12 @@ def randomize(
         Path, typer.Argument(metavar="IN", help="Table: .csv, .tsv, either with .gz, .parquet, or a Parquet folder.")
     ],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The table to write, of any of these kinds.")],
-    column: Annotated[str, option("--column", "COLUMN", "Column of private labels.")],
+    column: Annotated[str, option("--column COLUMN", "Column of private labels.")],
     epsilon: Epsilon,
     labels: Annotated[
         str,
         option(
-            "--labels",
-            "SET",
+            "--labels SET",
             f"All labels that can occur. Numbers: {LABEL_FORMS} Names: yes,no, or @FILE with one name per line.",
         ),
     ],
@@ -82,8 +82,7 @@ def randomize(
     dataset: Annotated[
         str | None,
         option(
-            "--dataset",
-            "NAME",
+            "--dataset NAME",
             "Name under which the ledger counts epsilon. Use the same name for every release of these people's labels, "
             "also after adding or reordering rows.",
         ),
@@ -97,7 +96,7 @@ def randomize(
     ] = False,
     budget: Annotated[
         str | None,
-        option("--budget", "NATS", "Refuse the release if all releases of the dataset together would cost more."),
+        option("--budget NATS", "Refuse the release if all releases of the dataset together would cost more."),
     ] = None,
     nulls: Annotated[
         Literal["refuse", "drop", "pass", "class"],
@@ -111,21 +110,19 @@ def randomize(
     groups: Annotated[
         str | None,
         option(
-            "--groups",
-            "COLUMNS",
+            "--groups COLUMNS",
             "Public columns a,b. Each group of rows gets a prior and a randomizer of its own, all for one epsilon.",
         ),
     ] = None,
     ids: Annotated[
-        str | None, option("--ids", "COLUMNS", "Columns that together identify a record. Default: row numbers.")
+        str | None, option("--ids COLUMNS", "Columns that together identify a record. Default: row numbers.")
     ] = None,
-    keep: Annotated[str | None, option("--keep", "COLUMNS", "Copy only these other columns. Default: all.")] = None,
-    drop: Annotated[str | None, option("--drop", "COLUMNS", "Do not copy these other columns.")] = None,
+    keep: Annotated[str | None, option("--keep COLUMNS", "Copy only these other columns. Default: all.")] = None,
+    drop: Annotated[str | None, option("--drop COLUMNS", "Do not copy these other columns.")] = None,
     randomizer: Annotated[
         str | None,
         option(
-            "--randomizer",
-            "NAME",
+            "--randomizer NAME",
             "Default: rr for names, otherwise the optimal randomizer (mixed slightly, unless the prior is public, so "
             "that histograms can be estimated). Others that use a prior: optimal (never mixed), rr-with-prior, "
             "rr-top-k[:K], rr-on-bins, gap-response. Without a prior: rr, debiased-rr, minimax. Or FILE.json, a "
@@ -135,8 +132,7 @@ def randomize(
     prior: Annotated[
         str | None,
         option(
-            "--prior",
-            "NATS|FILE",
+            "--prior NATS|FILE",
             "Part of epsilon spent on estimating the label distribution. Default: sqrt(labels / rows), at most "
             "epsilon / 20. Or a CSV of two columns, label and count, which costs nothing and must be PUBLIC.",
         ),
@@ -144,8 +140,7 @@ def randomize(
     loss: Annotated[
         str | None,
         option(
-            "--loss",
-            "LOSS",
+            "--loss LOSS",
             "Cost of an error: squared, absolute, poisson, zero-one, or @FILE, a CSV with one row per label and one "
             "column per output.",
         ),
@@ -153,20 +148,19 @@ def randomize(
     bias_penalty: Annotated[
         str | None,
         option(
-            "--bias-penalty",
-            "PENALTY",
+            "--bias-penalty PENALTY",
             "Weight of squared bias. inf (default for squared loss): unbiased. 0: ignore bias.",
         ),
     ] = None,
     outputs: Annotated[
-        str | None, option("--outputs", "SET", f"Where noisy numbers may lie: {OUTPUT_FORMS}. Default: line.")
+        str | None, option("--outputs SET", f"Where noisy numbers may lie: {OUTPUT_FORMS}. Default: line.")
     ] = None,
     clip: Annotated[
         bool, typer.Option("--clip", help="Move labels beyond the ends of the declared set to the nearest end.")
     ] = False,
     separator: Annotated[
         str | None,
-        option("--separator", "CHARACTER", "Character between the cells of IN. Default: comma for .csv, tab for .tsv."),
+        option("--separator CHARACTER", "Character between the cells of IN. Default: comma for .csv, tab for .tsv."),
     ] = None,
     decimal: Annotated[
         Literal[".", ","] | None, typer.Option("--decimal", help="Decimal point of the labels in IN. Default: .")
@@ -266,12 +260,10 @@ def _account(
 
 
 def _dataset(name: str | None, source: Path) -> str:
-    from optrand.data import weeks_worked_path
-
     if name is not None:
         return name
     # The bundled table is public.
-    if source.exists() and source.samefile(weeks_worked_path()):
+    if source.exists() and source.samefile(optrand.data.weeks_worked_path()):
         return "demo"
     raise InvalidInput(
         "no dataset is named: add --dataset NAME, the same name for every release of these people's labels, so that "
@@ -347,7 +339,6 @@ def estimate(
     left out. If the mechanism admits no estimate of the mean or of the histogram, the reason is printed in its place.
     If it admits neither, the exit code is 2.
     """
-    from optrand.estimate import histogram, mean
     from optrand.release._question import name_text
 
     record = read_record(saved)
@@ -365,14 +356,14 @@ def estimate(
             facts["table"] = "not compared: the record is of a release in memory, which has no file"
         if record.task == "regression":
             try:
-                found = mean(values, numbered, groups=groups)
+                found = optrand.estimate.mean(values, numbered, groups=groups)
                 error = format_above(found.noise_error, 3)
                 facts["mean"] = (found.value, f"{found.value:.6g} ± {error}")
                 add_members(mean_error=found.noise_error)
             except InvalidInput as error:
                 facts["mean"] = f"not estimated: {in_options(str(error))}"
         try:
-            shares = histogram(values, numbered, groups=groups)
+            shares = optrand.estimate.histogram(values, numbered, groups=groups)
             names = [f"{y:g}" if record.task == "regression" else name_text(y) or "" for y in record.labels]
             errors = shares.noise_errors.tolist()
             counts = list(zip(names, shares.shares.tolist(), errors, strict=True))
@@ -383,20 +374,13 @@ def estimate(
     if counts:
         add_members(histogram=[{"label": name, "share": share, "error": error} for name, share, error in counts])
         rows = [(n, f"{s:.6g}", format_above(e, 3)) for n, s, e in counts]
-        print_rows(_csv([("label", "share", "standard error"), *rows]))
+        print_rows(csv_text([("label", "share", "standard error"), *rows]).removesuffix("\n"))
     elif not isinstance(facts.get("mean"), tuple):
         raise InvalidInput("nothing can be estimated from this release")
 
 
-def _csv(rows: Sequence[Sequence[str]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().removesuffix("\n")
-
-
 def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
     """Return released labels, names by their indices and NaN for missing ones, and the table of their groups."""
-    import numpy as np
     import pyarrow as pa
 
     from optrand.release._batches import check_column
@@ -424,9 +408,9 @@ def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
 @command_line
 def ledger(
     path: LedgerName = None,
-    dataset: Annotated[str | None, option("--dataset", "NAME", "Only releases of this dataset.")] = None,
+    dataset: Annotated[str | None, option("--dataset NAME", "Only releases of this dataset.")] = None,
     withdraw: Annotated[
-        str | None, option("--withdraw", "ID", "Give up an unfinished release: erase its key. Its cost stays spent.")
+        str | None, option("--withdraw ID", "Give up an unfinished release: erase its key. Its cost stays spent.")
     ] = None,
 ) -> None:
     """List every release with its cost, and the totals of each dataset and column.
@@ -473,11 +457,9 @@ def ledger(
 
 def _totals(charges: Sequence[Charge]) -> dict[tuple[str, str | None], Spent]:
     """Return totals of each column, and of each dataset with several columns."""
-    from optrand.accounting import Spent
-
     totals: dict[tuple[str, str | None], Spent] = {}
     for charge in charges:
         for unit in ((charge.dataset, charge.column), (charge.dataset, None)):
-            totals[unit] = totals.get(unit, Spent()) + charge.total
+            totals[unit] = totals.get(unit, optrand.accounting.Spent()) + charge.total
     several = {table for table, _ in totals if sum(table == other for other, _ in totals) > 2}
     return {unit: total for unit, total in totals.items() if unit[1] is not None or unit[0] in several}

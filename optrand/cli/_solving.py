@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import optrand
+from optrand.base._files import check_target, refuse_target, write_atomically
 from optrand.base._numerals import format_above, format_below, read_number, read_whole
 from optrand.cli._console import add_members, command_line, gap_words, note, print_line, print_rows, progress, show
 from optrand.cli._reading import (
@@ -19,6 +20,7 @@ from optrand.cli._reading import (
     Outputs,
     Prior,
     Saved,
+    csv_text,
     option,
     parse_epsilon,
     parse_labels,
@@ -31,10 +33,10 @@ from optrand.cli._reading import (
 )
 from optrand.cli._verifying import proof_facts
 from optrand.errors import InvalidInput, NotCertified
+from optrand.model._meshes import feasible_output_set
+from optrand.model._problem import Line, Problem, regression
 
 if TYPE_CHECKING:
-    from optrand.mechanism._mechanism import Mechanism
-    from optrand.model._problem import Problem
     from optrand.release._record import ReleaseRecord
     from optrand.studies._many import Sweep
 
@@ -46,12 +48,11 @@ def solve(
     labels: Labels,
     prior: Prior,
     epsilon: Epsilon,
-    output: Annotated[Path, option("--output", "FILE", "File for the mechanism.", short="-o")],
+    output: Annotated[Path, option("--output -o FILE", "File for the mechanism.")],
     outputs: Annotated[
         str,
         option(
-            "--outputs",
-            "SET",
+            "--outputs SET",
             f"Allowed outputs: {OUTPUT_FORMS}. Or few outputs that are placed for the prior: adaptive:12 "
             "for at most 12, adaptive:0.01 for the least number within 1 % of the optimum.",
         ),
@@ -59,16 +60,14 @@ def solve(
     bias_penalty: Annotated[
         str,
         option(
-            "--bias-penalty",
-            "PENALTY",
+            "--bias-penalty PENALTY",
             "Weight of half the squared bias in the objective, from 0 (ignore bias) to inf (unbiased).",
         ),
     ] = "inf",
     knots: Annotated[
         str | None,
         option(
-            "--knots",
-            "N",
+            "--knots N",
             "For labels that are all numbers between the two ends: place N knots, round labels to them without "
             "bias, and randomize the knots.",
         ),
@@ -76,10 +75,6 @@ def solve(
     force: Force = False,
 ) -> None:
     """Compute and prove the optimal randomizer for a public prior, by default unbiased and on the real line."""
-    from optrand.base._files import check_target
-    from optrand.certificates._certificate import certify
-    from optrand.solvers import solve as find_optimum
-
     placement = _parse_placement(outputs)
     if placement is not None and knots is not None:
         raise InvalidInput("--knots and --outputs adaptive are two ways to few outputs: use one of them")
@@ -95,18 +90,15 @@ def solve(
             mechanism, added = _solve_between_knots(problem, knots)
             facts = _knot_facts(problem, mechanism, added)
         else:
-            mechanism = find_optimum(problem)
+            mechanism = optrand.solve(problem)
         announce("2 of 2, proving")
-        proof = certify(mechanism).require(gap=math.inf)
+        proof = optrand.certify(mechanism).require(gap=math.inf)
     mechanism.save(output, overwrite=force)
     show({**proof_facts(mechanism, proof), **facts, "mechanism": output})
 
 
 def _read_problem(labels: str, prior: Path, epsilons: Sequence[float], bias_penalty: float, outputs: str) -> Problem:
     """Return the problem of the first epsilon. A grid is that of the smallest one, which is the widest."""
-    from optrand.model._meshes import feasible_output_set
-    from optrand.model._problem import regression
-
     names, allowed = parse_labels(labels), parse_outputs(outputs)
     if isinstance(allowed, int):
         allowed = feasible_output_set(names, min(epsilons), allowed)
@@ -128,31 +120,27 @@ def _parse_placement(text: str) -> dict[str, float | int] | None:
     return {"tolerance": share}
 
 
-def _solve_with_few_outputs(problem: Problem, placement: dict[str, float | int]) -> tuple[Mechanism, dict[str, object]]:
-    from optrand.studies import adaptive_outputs
-
-    found = adaptive_outputs(problem, **placement)  # type: ignore[arg-type]
+def _solve_with_few_outputs(
+    problem: Problem, placement: dict[str, float | int]
+) -> tuple[optrand.Mechanism, dict[str, object]]:
+    found = optrand.adaptive_outputs(problem, **placement)  # type: ignore[arg-type]
     lost = f"{found.n}: at most {format_above(100 * found.excess, 3)} % above the optimum of all outputs"
     return found.mechanism, {"placed outputs": lost}
 
 
-def _solve_between_knots(problem: Problem, knots: str) -> tuple[Mechanism, float]:
+def _solve_between_knots(problem: Problem, knots: str) -> tuple[optrand.Mechanism, float]:
     """Place knots for the prior, and return their best mechanism and the loss that rounding to them adds."""
-    from optrand.model._problem import Line
-    from optrand.studies import ContinuousPrior, place_knots
-    from optrand.studies._continuous import continuous_mechanism
-
     count = read_whole(knots)
     if count is None or count < 2:
         raise InvalidInput(f"--knots is {knots!r}, expected a whole number of at least 2")
     if not problem.unbiased or not isinstance(problem.outputs, Line):
         raise InvalidInput("--knots is for unbiased outputs on the line: leave out --bias-penalty and --outputs")
-    prior = ContinuousPrior(problem.labels, problem.prior)
-    placed = place_knots(prior, count)
-    return continuous_mechanism(prior, problem.epsilon, knots=placed).mechanism, placed.added
+    prior = optrand.studies.ContinuousPrior(problem.labels, problem.prior)
+    placed = optrand.studies.place_knots(prior, count)
+    return optrand.continuous_mechanism(prior, problem.epsilon, knots=placed).mechanism, placed.added
 
 
-def _knot_facts(problem: Problem, mechanism: Mechanism, added: float) -> dict[str, object]:
+def _knot_facts(problem: Problem, mechanism: optrand.Mechanism, added: float) -> dict[str, object]:
     """Return the facts of labels that are rounded to knots, in place of those of the knots' mechanism."""
     proof, rows = mechanism.certificate, mechanism.summary().rows
     # The loss is half the mean squared error, and rounding is independent of the noise.
@@ -177,16 +165,13 @@ def _knot_facts(problem: Problem, mechanism: Mechanism, added: float) -> dict[st
 def sweep(
     labels: Labels,
     prior: Prior,
-    epsilons: Annotated[str, option("--epsilon", "NATS", f"Privacy budget. {SEVERAL}")],
+    epsilons: Annotated[str, option("--epsilon NATS", f"Privacy budget. {SEVERAL}")],
     bias_penalties: Annotated[
-        str, option("--bias-penalty", "PENALTIES", f"From 0 (ignore bias) to inf (unbiased). {SEVERAL}")
+        str, option("--bias-penalty PENALTIES", f"From 0 (ignore bias) to inf (unbiased). {SEVERAL}")
     ] = "inf",
     outputs: Outputs = "line",
     output: Annotated[
-        Path | None, option("--output", "FILE", "File for all columns of the result: .csv or .parquet.", short="-o")
-    ] = None,
-    picture: Annotated[
-        Path | None, option("--picture", "FILE", "File for a picture of deviation against bias: .png, .svg or .pdf.")
+        Path | None, option("--output -o FILE", "File for all columns of the result: .csv or .parquet.")
     ] = None,
     force: Force = False,
 ) -> None:
@@ -196,9 +181,6 @@ def sweep(
     no unbiased randomizer is marked as infeasible, and the exit code is 0. If a row has no proof, the others are still
     computed, and the exit code is 3.
     """
-    from optrand.base._files import check_target, write_atomically
-    from optrand.studies._many import sweep as run_sweep
-
     budgets = parse_several(epsilons, "--epsilon", parse_epsilon)
     penalties = parse_several(bias_penalties, "--bias-penalty", parse_penalty)
     # With a penalty of 0 any outputs are feasible. A row whose outputs are too narrow for its penalty is infeasible.
@@ -211,27 +193,16 @@ def sweep(
         if output.suffix.lower() == ".parquet":
             # Without it nothing is solved.
             import pyarrow  # noqa: F401
-    if picture is not None:
-        from optrand.plotting._saving import check_ending
-
-        check_ending(picture)
-        check_target(picture, prior, overwrite=force)
     with progress() as announce:
-        table = run_sweep(
+        table = optrand.studies.sweep(
             problem,
             epsilons=budgets,
             bias_penalties=penalties,
             progress=lambda done, total: announce(f"{done} of {total} problems solved"),
         )
     _print_rows(table)
-    # Draw before anything is written, as drawing fails without a certified row.
-    figure = None if picture is None else table.plot()
     if output is not None:
         write_atomically(output, WRITERS[output.suffix.lower()](table), overwrite=force)
-    if picture is not None and figure is not None:
-        from optrand.plotting import save_figure
-
-        save_figure(figure, picture)
     failed = sum(row.status == "failed" for row in table)
     if failed:
         raise NotCertified(f"{failed} of {len(table)} problems have no proof: see their notes")
@@ -267,11 +238,7 @@ def _parquet(table: Sweep) -> bytes:
 
 
 def _csv(table: Sweep) -> bytes:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, table.columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table.records())
-    return text.getvalue().encode()
+    return csv_text([table.columns, *(row.values() for row in table.records())]).encode()
 
 
 WRITERS: dict[str, Callable[[Sweep], bytes]] = {".csv": _csv, ".parquet": _parquet}
@@ -284,10 +251,8 @@ def plot(
     output: Annotated[
         Path,
         option(
-            "--output",
-            "FILE",
+            "--output -o FILE",
             "A picture (.png, .svg, .pdf), a page (.html), or a folder for every picture (a name without ending).",
-            short="-o",
         ),
     ],
     force: Force = False,
@@ -299,79 +264,68 @@ def plot(
     `verify` proves, the meaning of the budget, and every picture. If the proof fails, the page states it and the exit
     code is 3.
     """
-    from optrand.mechanism._mechanism import Mechanism
     from optrand.programs._mechanism import ProgramMechanism
 
     found = read_saved(saved)
     if isinstance(found, ProgramMechanism):
         raise InvalidInput(f"{saved} holds the mechanism of a linear program, of which there are no pictures")
-    record = None if isinstance(found, Mechanism) else found
-    mechanism = found if isinstance(found, Mechanism) else None if found.groups else found.mechanism
     ending = output.suffix.lower()
     if ending in (".html", ".htm"):
-        _write_page(mechanism, record, saved.name, output, force=force)
+        _write_page(found, saved.name, output, force=force)
     elif ending or output.is_file():
-        _draw_picture(mechanism, record, output, force=force)
+        _draw_picture(found, output, force=force)
     else:
-        _draw_all(mechanism, record, output, force=force)
+        _draw_all(found, output, force=force)
 
 
-def _draw_picture(mechanism: Mechanism | None, record: ReleaseRecord | None, output: Path, *, force: bool) -> None:
-    from optrand.base._files import refuse_target
-    from optrand.base._numerals import format_above
-    from optrand.plotting import groups_figure, pmf_figure, save_figure
+def _draw_picture(subject: optrand.Mechanism | ReleaseRecord, output: Path, *, force: bool) -> None:
     from optrand.plotting._saving import check_ending
 
     check_ending(output)
     refuse_target(output, overwrite=force)
     with progress() as announce:
         announce("drawing")
-        if mechanism is not None:
-            figure = pmf_figure(mechanism if record is None else record)
-            if record is not None:
-                figure.suptitle(f"{figure.get_suptitle()}, of a total of {format_above(record.epsilon, 6)}", fontsize=8)
-        elif record is not None:
-            figure = groups_figure(record.mechanisms, total=record.epsilon)
-        save_figure(figure, output)
-    show_total(record)
+        if isinstance(subject, optrand.Mechanism):
+            figure = optrand.plotting.pmf_figure(subject)
+        elif subject.groups:
+            figure = optrand.plotting.groups_figure(subject.mechanisms, total=subject.epsilon)
+        else:
+            figure = optrand.plotting.pmf_figure(subject)
+            figure.suptitle(f"{figure.get_suptitle()}, of a total of {format_above(subject.epsilon, 6)}", fontsize=8)
+        optrand.plotting.save_figure(figure, output)
+    show_total(subject)
     show({"picture": output})
 
 
-def _write_page(
-    mechanism: Mechanism | None, record: ReleaseRecord | None, name: str, output: Path, *, force: bool
-) -> None:
-    from optrand.base._files import refuse_target, write_atomically
-    from optrand.certificates._certificate import certify
+def _write_page(subject: optrand.Mechanism | ReleaseRecord, name: str, output: Path, *, force: bool) -> None:
     from optrand.plotting.report import group_report_page, report_page
 
     refuse_target(output, overwrite=force)
     with progress() as announce:
         announce("proving")
-        mechanisms = [mechanism] if mechanism is not None else record.distinct if record is not None else []
-        proofs = [certify(one) for one in mechanisms]
+        mechanisms = [subject] if isinstance(subject, optrand.Mechanism) else subject.distinct
+        proofs = [optrand.certify(mechanism) for mechanism in mechanisms]
         announce("drawing")
-        if mechanism is not None:
-            parts = None if record is None else record.parts
-            page = report_page(mechanism, proofs[0], name=name, parts=parts, record=record)
-        elif record is not None:
-            page = group_report_page(record.mechanisms, record.parts, relative_loss=record.relative_loss)
+        if isinstance(subject, optrand.Mechanism) or not subject.groups:
+            page = report_page(subject, proofs[0], name=name)
+        else:
+            page = group_report_page(subject.mechanisms, subject.parts, relative_loss=subject.relative_loss)
     write_atomically(output, page.encode(), overwrite=force)
-    show_total(record)
+    show_total(subject)
     print_line(f"page  {output}")
     for proof in proofs:
         proof.require(gap=math.inf)
     print_line(f"verified, gap {gap_words(max(proof.gap for proof in proofs))}")
 
 
-def _draw_all(mechanism: Mechanism | None, record: ReleaseRecord | None, output: Path, *, force: bool) -> None:
+def _draw_all(subject: optrand.Mechanism | ReleaseRecord, output: Path, *, force: bool) -> None:
     from optrand.plotting._saving import gallery
 
-    if mechanism is None:
+    if getattr(subject, "groups", ()):
         raise InvalidInput("the release is by groups, each with a mechanism of its own: draw a picture or a page")
-    subject = mechanism if record is None else record
     with progress() as announce:
         pictures, left_out = gallery(subject, output, overwrite=force, announce=announce)
-    show_total(record)
+    show_total(subject)
     for name, reason in left_out.items():
         print_line(f"note: no picture of the {name}: {reason}")
     show({"pictures": len(pictures), "folder": output})

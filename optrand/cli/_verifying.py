@@ -6,8 +6,11 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
+import optrand
+from optrand.base._files import check_folder, refuse_target, write_atomically
 from optrand.base._numerals import format_above, format_below, format_closely, format_spent
 from optrand.cli._console import (
     UNVERIFIED,
@@ -34,20 +37,20 @@ from optrand.cli._reading import (
     record_facts,
 )
 from optrand.errors import InvalidInput, NotCertified
+from optrand.model._problem import in_words
 
 if TYPE_CHECKING:
     from optrand.audits._findings import Audit
-    from optrand.certificates._certificate import Certificate, Proof
-    from optrand.mechanism._mechanism import Mechanism
+    from optrand.certificates._certificate import Proof
     from optrand.programs._mechanism import ProgramMechanism
 
 
 @command_line
 def verify(
     saved: Annotated[Path, typer.Argument(metavar="FILE", help="A saved mechanism, or the record of a release.")],
-    gap: Annotated[str | None, option("--gap", "SHARE", "Fail unless the verified gap is at most this.")] = None,
+    gap: Annotated[str | None, option("--gap SHARE", "Fail unless the verified gap is at most this.")] = None,
     table: Annotated[
-        Path | None, option("--table", "FILE", "Fail unless this file is the released table, byte by byte.")
+        Path | None, option("--table FILE", "Fail unless this file is the released table, byte by byte.")
     ] = None,
 ) -> None:
     """Verify a saved mechanism or a release record.
@@ -56,17 +59,16 @@ def verify(
     with code of its own. The record of a release, OUT.release.json, states the total epsilon and holds its mechanisms,
     which are verified too.
     """
-    from optrand.mechanism._mechanism import Mechanism
     from optrand.programs._mechanism import ProgramMechanism
 
     required = math.inf if gap is None else parse_gap(gap)
     found = read_saved(saved)
-    if table is not None and isinstance(found, Mechanism | ProgramMechanism):
+    if table is not None and isinstance(found, optrand.Mechanism | ProgramMechanism):
         raise InvalidInput(f"{saved} is a mechanism, and --table needs the record of a release: OUT.release.json")
     if isinstance(found, ProgramMechanism):
         show({**_program_facts(found), "digest": found.digest})
         found.certificate.require(gap=required)
-    elif isinstance(found, Mechanism):
+    elif isinstance(found, optrand.Mechanism):
         _verify_mechanism(found, required, each=None)
     else:
         facts = {**record_facts(found), "prior": found.prior, "estimates": in_options(found.estimates.words)}
@@ -82,20 +84,16 @@ def verify(
     print_line("verified")
 
 
-def _verify_mechanism(mechanism: Mechanism, required: float, *, each: str | None) -> None:
-    from optrand.certificates._certificate import certify
-
+def _verify_mechanism(mechanism: optrand.Mechanism, required: float, *, each: str | None) -> None:
     with progress() as announce:
         announce("proving")
-        proof = certify(mechanism)
+        proof = optrand.certify(mechanism)
     show({**proof_facts(mechanism, proof), "digest": mechanism.digest}, each=each)
     proof.require(gap=required)
 
 
-def proof_facts(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
+def proof_facts(mechanism: optrand.Mechanism, proof: optrand.Certificate) -> dict[str, object]:
     """Return the proven facts of a mechanism, to be printed."""
-    from optrand.model._problem import in_words
-
     found, classes = mechanism.summary(), mechanism.problem.loss.name == "zero_one"
     facts: dict[str, object] = {
         "labels": mechanism.labels.size,
@@ -144,14 +142,12 @@ def audit(
     ],
     epsilon: Epsilon,
     labels: Annotated[
-        str | None, option("--labels", "SET", f"Labels of the rows, in order: {LABEL_FORMS} Or names: yes,no.")
+        str | None, option("--labels SET", f"Labels of the rows, in order: {LABEL_FORMS} Or names: yes,no.")
     ] = None,
-    outputs: Annotated[str | None, option("--outputs", "SET", "Outputs of the columns, in the same forms.")] = None,
+    outputs: Annotated[str | None, option("--outputs SET", "Outputs of the columns, in the same forms.")] = None,
     prior: Annotated[
         Path | None,
-        option(
-            "--prior", "FILE", "CSV of two columns, label and count (or probability): the losses are computed for it."
-        ),
+        option("--prior FILE", "CSV of two columns, label and count (or probability): the losses are computed for it."),
     ] = None,
 ) -> None:
     """Audit somebody else's randomizer: its exact epsilon, rows, bias, and distance from the optimum.
@@ -159,9 +155,6 @@ def audit(
     The exit code is 3 if it is not private as stated. Entries of 15 digits or more are taken for printed floats, whose
     rounding error, up to a billionth of epsilon, is reported and allowed.
     """
-    import numpy as np
-
-    from optrand.audits import audit as audited
     from optrand.audits._reading import read_sheet
 
     budget, sheet = parse_epsilon(epsilon), read_sheet(table)
@@ -175,7 +168,7 @@ def audit(
         shares = read_prior(prior, tuple(map(str, of_rows)) if named else np.array(of_rows, dtype=float))
     with progress() as announce:
         announce("auditing")
-        found = audited(sheet.entries, budget, labels=rows, outputs=columns, prior=shares)
+        found = optrand.audit(sheet.entries, budget, labels=rows, outputs=columns, prior=shares)
     print_rows(str(found))
     if found.maximal_leakage is not None and found.guess is not None:
         prior_known = "under the prior" if found.prior is not None else "if all labels are as likely"
@@ -223,17 +216,15 @@ def _members(found: Audit) -> dict[str, object]:
 
 @command_line
 def theory(
-    paper: Annotated[
-        str | None, option("--paper", "KEY", "Only the claims of one paper: G21, E22, Z25 or B23.")
-    ] = None,
+    paper: Annotated[str | None, option("--paper KEY", "Only the claims of one paper: G21, E22, Z25 or B23.")] = None,
     claim: Annotated[
         str | None,
-        option("--claim", "NAME", "Only one claim, by its printed name ('Lemma 8') or a part of it (LP1), in detail."),
+        option("--claim NAME", "Only one claim, by its printed name ('Lemma 8') or a part of it (LP1), in detail."),
     ] = None,
     times: Annotated[
         int, typer.Option("--times", metavar="N", min=1, help="Try N times as many random instances of each claim.")
     ] = 1,
-    page: Annotated[Path | None, option("--page", "FILE", "Write all findings as a page of Markdown.")] = None,
+    page: Annotated[Path | None, option("--page FILE", "Write all findings as a page of Markdown.")] = None,
     listed: Annotated[bool, typer.Option("--list", help="List the claims and their statements, and try none.")] = False,
     force: Force = False,
 ) -> None:
@@ -242,7 +233,6 @@ def theory(
     A claim holds, holds as corrected, is refuted by a counterexample, or is undecided because no computation settles
     one of its quantifiers. Every test must also refute a deliberately false variant of its claim.
     """
-    from optrand.base._files import check_folder, refuse_target, write_atomically
     from optrand.theory import BlindCheck, Finding, _catalogue, check, find
 
     chosen = find(paper=paper, number=claim)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -74,29 +75,29 @@ def check_ending(path: str | os.PathLike[str]) -> str:
     return suffix
 
 
+ENDINGS = (".png", ".pdf")
+"""Formats of the pictures in a gallery."""
+
+
 def gallery(
     mechanism: Mechanism | Released,
     directory: str | os.PathLike[str],
     *,
-    endings: tuple[str, ...] = (".png", ".pdf"),
     overwrite: bool = False,
     announce: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[Path], dict[str, str]]:
-    """Draw every picture of a mechanism into a folder, which is made if its parent exists.
+    """Draw every picture of a mechanism, as pixels and as lines, into a folder, which is made if its parent exists.
 
     Return the files, and the names of the pictures that it does not have, with the reasons. All are drawn before the
     first is written, and `announce` is called with the name of each before. Raise :class:`InvalidInput`, with nothing
-    written, if the path cannot be a folder, a picture exists and `overwrite` is false, or no picture has one of the
-    endings.
+    written, if the path cannot be a folder, or a picture exists and `overwrite` is false.
     """
     folder = Path(directory)
     if not folder.is_dir() and (folder.exists() or not folder.parent.is_dir()):
         wrong = folder if folder.exists() else folder.parent
         raise InvalidInput(f"{wrong} is not a folder: choose another name for the gallery")
-    for ending in endings:
-        check_ending(f"picture{ending}")
-        for name in DRAWINGS:
-            refuse_target(folder / f"{name}{ending}", overwrite=overwrite)
+    for name, ending in product(DRAWINGS, ENDINGS):
+        refuse_target(folder / f"{name}{ending}", overwrite=overwrite)
     drawn = dict[str, FigureBase]()
     left_out = dict[str, str]()
     for name in DRAWINGS:
@@ -107,7 +108,7 @@ def gallery(
         else:
             drawn[name] = figure
     folder.mkdir(exist_ok=True)
-    pictures = {folder / f"{name}{ending}": figure for name, figure in drawn.items() for ending in endings}
+    pictures = {folder / f"{name}{ending}": figure for name, figure in drawn.items() for ending in ENDINGS}
     for path, figure in pictures.items():
         announce(path.name)
         save_figure(figure, path)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import matplotlib
+import matplotlib.style
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -35,18 +36,6 @@ MIDDLE = "#707070"
 LIGHT = "#d3d6de"
 
 STYLE: Any = {
-    # White paper, whatever the style of the session, as inks and shades are chosen for it.
-    "figure.facecolor": "white",
-    "axes.facecolor": "white",
-    "savefig.facecolor": "auto",
-    "text.color": "black",
-    "axes.labelcolor": "black",
-    "axes.titlecolor": "auto",
-    "xtick.color": "black",
-    "ytick.color": "black",
-    "xtick.labelcolor": "inherit",
-    "ytick.labelcolor": "inherit",
-    "legend.labelcolor": "None",
     "font.size": 8,
     "figure.titlesize": 8,
     "figure.labelsize": 8,
@@ -69,7 +58,6 @@ STYLE: Any = {
     "legend.frameon": False,
     "lines.linewidth": 1.2,
     "lines.markersize": 4,
-    "text.usetex": False,
     "svg.hashsalt": "optrand",
     "pdf.fonttype": 42,
 }
@@ -160,26 +148,28 @@ LIMITS = Limits()
 def canvas(ax: Place, size: tuple[float, float]) -> Iterator[FigureBase]:
     """Open a figure of `size` inches in :data:`STYLE`, or the figure that takes the place of `ax`."""
     with fix_style():
-        yield Figure(figsize=size, layout="constrained") if ax is None else _figure_at(ax)
+        if ax is None:
+            yield Figure(figsize=size, layout="constrained")
+            return
+        figure = ax if isinstance(ax, FigureBase) else _part_at(ax)
+        whole = whole_figure(figure)
+        if whole.get_layout_engine() is None:
+            whole.set_layout_engine("constrained")
+        figure.set_facecolor("white")
+        yield figure
 
 
 @contextmanager
 def fix_style() -> Iterator[None]:
-    """Set :data:`STYLE`, with the session's font. DejaVu Sans, which comes with matplotlib, has the other glyphs."""
-    family = list(matplotlib.rcParams["font.family"])
-    if family != matplotlib.rcParamsDefault["font.family"]:
-        family.append("DejaVu Sans")
-    with matplotlib.rc_context({**STYLE, "font.family": family}):
+    """Set :data:`STYLE` on white paper, whatever the style of the session, of which only the font is used.
+
+    DejaVu Sans, which comes with matplotlib, has the glyphs that the font of the session may lack.
+    """
+    fonts = {name: value for name, value in matplotlib.rcParams.items() if name.startswith("font.")}
+    if fonts["font.family"] != matplotlib.rcParamsDefault["font.family"]:
+        fonts["font.family"] = [*fonts["font.family"], "DejaVu Sans"]
+    with matplotlib.style.context(["default", fonts | STYLE]):
         yield
-
-
-def _figure_at(ax: object) -> FigureBase:
-    figure = ax if isinstance(ax, FigureBase) else _part_at(ax)
-    whole = whole_figure(figure)
-    if whole.get_layout_engine() is None:
-        whole.set_layout_engine("constrained")
-    figure.set_facecolor("white")
-    return figure
 
 
 class _Taken(GridSpecFromSubplotSpec):

@@ -22,7 +22,7 @@ from optrand.model._problem import Problem, in_words
 from optrand.plotting._releases import find_distinct, groups_figure
 from optrand.plotting._saving import DRAWINGS, draw, render
 from optrand.plotting._style import LIMITS, above, label_texts, spread, whole_figure, write_count
-from optrand.plotting._table import class_names, extract_table
+from optrand.plotting._table import class_names, extract_table, mechanism_in
 from optrand.sampling._priors import BudgetSplit
 
 try:
@@ -43,14 +43,7 @@ class Numbers(NamedTuple):
     rows: list[list[str]]
 
 
-def report_page(
-    mechanism: Mechanism,
-    certificate: Certificate,
-    *,
-    name: str = "mechanism.json",
-    parts: BudgetSplit | None = None,
-    record: Released | None = None,
-) -> str:
+def report_page(subject: Mechanism | Released, certificate: Certificate, *, name: str = "mechanism.json") -> str:
     """Write the page of one mechanism, a whole HTML document: certificate, budget, labels and pictures.
 
     It has no scripts and no external references, and equal mechanisms have equal pages. A picture that a
@@ -58,15 +51,12 @@ def report_page(
 
     Parameters
     ----------
-    mechanism : Mechanism
+    subject : Mechanism or ReleaseRecord
+        The page of a release also states its total budget, and the names of its classes.
     certificate : Certificate
-        Certificate of this mechanism: :func:`optrand.certify`.
+        Certificate of the mechanism: :func:`optrand.certify`.
     name : str
         File for readers to verify.
-    parts : BudgetSplit, optional
-        Budgets of the prior and of the labels of the release that the mechanism drew. The page then states their total.
-    record : ReleaseRecord, optional
-        Record of that release, for the names of its classes.
 
     Examples
     --------
@@ -77,18 +67,20 @@ def report_page(
     >>> page[:15], page.count("<img"), "<script" in page
     ('<!DOCTYPE html>', 6, False)
     """
+    mechanism: Mechanism = mechanism_in(subject)
+    parts: BudgetSplit | None = None if subject is mechanism else subject.parts  # type: ignore[union-attr]
     labels = write_count(mechanism.labels.size, "label")
     title = f"A mechanism for {labels} at ε = {mechanism.epsilon:g}"
     if parts is not None:
         title = f"A release of {labels} at a total of ε = {format_above(parts.total, 6)}"
     return _render(
         title,
-        mechanism=_describe(mechanism, certificate, classes=class_names(record)),
+        mechanism=_describe(mechanism, certificate, classes=class_names(subject)),
         file=_quote(name),
         budget=budget_facts(mechanism, parts),
         odds=odds(mechanism),
         total=None if parts is None else repr(parts.total),
-        pictures=[(name, _picture(draw(name, mechanism if record is None else record))) for name in DRAWINGS],
+        pictures=[(name, _picture(draw(name, subject))) for name in DRAWINGS],
     )
 
 

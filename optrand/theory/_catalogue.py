@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 
 from optrand.errors import InvalidInput
-from optrand.theory._engine import Claim, Finding, Verdict, plain
+from optrand.theory._engine import Claim, Finding, Verdict
 
 PAPERS: Mapping[str, str] = {
     "G21": "Ghazi, Golowich, Kumar, Manurangsi, Zhang: Deep Learning with Label Differential Privacy, NeurIPS 2021",
@@ -48,15 +48,10 @@ def claims() -> tuple[Claim, ...]:
 
 
 def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim, ...]:
-    """Return the claims of a paper, those of a number, or those of both, at least one.
+    """Return the claims of a paper (a key of :data:`PAPERS`), those of a number, or those of both, at least one.
 
-    Parameters
-    ----------
-    paper
-        A key of :data:`PAPERS`, in either case.
-    number
-        A number as printed (``"Lemma 8"``), with or without the paper before it and the part after it, or, if no claim
-        has that number, a part of a name (``"LP1"``). ``"G21 Theorem 5"`` is found as the formal ``"G21 Theorem 9"``.
+    A number is as printed (``"Lemma 8"``), with or without the paper before it and the part after it, or, if no claim
+    has it, a part of a name (``"LP1"``). ``"G21 Theorem 5"`` is found as the formal ``"G21 Theorem 9"``.
 
     Raises
     ------
@@ -96,6 +91,11 @@ def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim,
             "them all with optrand theory --list"
         )
     return found
+
+
+def plain(name: str) -> str:
+    """Return a name without capitals and signs."""
+    return re.sub(r"[^a-z0-9.]+", " ", name.lower()).strip()
 
 
 def _names(claim: Claim) -> set[str]:
@@ -171,9 +171,9 @@ def page(findings: Sequence[Finding]) -> str:
 
 def _format_row(finding: Finding) -> str:
     claim = finding.claim
-    statement = _escape_stars(claim.printed.wording).replace("|", "\\|")
+    statement = _escape(claim.printed.wording)
     if claim.corrected:
-        statement += f" *Corrected*: {_escape_stars(claim.corrected.wording)}".replace("|", "\\|")
+        statement += f" *Corrected*: {_escape(claim.corrected.wording)}"
     margin = f"{finding.decisive.worst.comparison.margin:.2g}"
     name = claim.name.removeprefix(f"{claim.paper} ")
     return f"| {name} | {statement} | **{finding.verdict.value}** | {margin} | {_count_instances(finding)} |"
@@ -181,10 +181,10 @@ def _format_row(finding: Finding) -> str:
 
 def _count_instances(finding: Finding) -> str:
     evidence = finding.decisive
-    plural = "s" if evidence.tried != 1 else ""
-    return f"{evidence.tried:,} instance{plural}, {'exact' if evidence.exact else 'in floats'}"
+    return f"{evidence.tried:,} instance{'s' * (evidence.tried != 1)}, {'exact' if evidence.exact else 'in floats'}"
 
 
-def _escape_stars(text: str) -> str:
-    parts = re.split(r"(`+[^`]+`+)", text)
+def _escape(text: str) -> str:
+    """Escape text for a cell of a Markdown table: bars, and stars outside of code."""
+    parts = re.split(r"(`+[^`]+`+)", text.replace("|", "\\|"))
     return "".join(part if part.startswith("`") else part.replace("*", "\\*") for part in parts)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import math
 import random
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -26,6 +25,9 @@ from optrand.errors import OptrandError
 Number = int | float | Fraction
 Statement = Callable[..., "Comparison"]
 Hypothesis = Callable[..., Any]
+
+Space = Any
+"""Instances of a claim, keyword arguments or one object each: a list, a function that lists them, or random ones."""
 
 
 @dataclass(frozen=True)
@@ -78,17 +80,8 @@ class Comparison:
 def at_most(left: Any, right: Any, *, tolerance: float = 0.0) -> Comparison:
     """Compare two numbers, or two arrays element by element, as `left <= right`.
 
-    Parameters
-    ----------
-    left, right
-        Numbers, or nested sequences of them that broadcast against each other as NumPy arrays do.
-    tolerance
-        Relative error that is allowed to computations in floats.
-
-    Returns
-    -------
-    Comparison
-        That of the numbers, or of the pair that fails or comes nearest to failing.
+    They may be nested sequences that broadcast as NumPy arrays do. The comparison is that of the pair that fails or
+    comes nearest to failing. `tolerance` is the relative error that is allowed to computations in floats.
 
     Examples
     --------
@@ -150,10 +143,6 @@ def draws(count: int, **values: Sequence[Any] | Callable[..., Any]) -> Draws:
     return Draws(count, draw)
 
 
-Space = Any
-"""Instances of a claim, keyword arguments or one object each: a list, a function that lists them, or random ones."""
-
-
 def write_value(value: Any) -> str:
     """Write a value as a reader would type it: fractions bare, rows in brackets, dataclasses with their fields."""
     if isinstance(value, np.ndarray):
@@ -163,9 +152,12 @@ def write_value(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} = {write_value(each)}" for name, each in value.items())
     if is_dataclass(value) and not isinstance(value, type):
-        named = {each.name: getattr(value, each.name) for each in fields(value)}
-        return f"{type(value).__name__}({write_value(named)})"
+        return f"{type(value).__name__}({write_value(_list_fields(value))})"
     return str(getattr(value, "__name__", value))
+
+
+def _list_fields(value: Any) -> dict[str, Any]:
+    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 class Verdict(Enum):
@@ -194,31 +186,17 @@ def _list_instances(space: Callable[..., Iterable[Any]], *times: int) -> list[An
 
 @dataclass(eq=False)
 class Claim:
-    """A claim of a paper, as :func:`claim` declares it.
-
-    Attributes
-    ----------
-    name
-        Paper, number and part: ``"G21 Theorem 9: variance"``.
-    spaces
-        Spaces of instances.
-    given
-        Hypothesis in words, and how the claim is tried.
-    undecided
-        A quantifier that no computation settles, such as an unnamed constant, or an empty text.
-    printed, corrected, false
-        The forms. The false one must be refuted on the same instances.
-    """
+    """A claim of a paper, as :func:`claim` declares it."""
 
     declared: ClassVar[dict[str, Claim]] = {}
 
-    name: str
+    name: str  # paper, number and part: "G21 Theorem 9: variance"
     spaces: tuple[Space, ...]
-    given: str
-    undecided: str
+    given: str  # hypothesis in words, and how the claim is tried
+    undecided: str  # a quantifier that no computation settles, such as an unnamed constant, or empty
     printed: Form
     corrected: Form | None = None
-    false: Form | None = None
+    false: Form | None = None  # must be refuted on the same instances
 
     def __call__(self, *instance: Any, **values: Any) -> Comparison:
         """Compare the two sides as printed, or with other arguments than the printed ones."""
@@ -255,9 +233,8 @@ def claim(
 ) -> Callable[[Statement], Claim]:
     """Declare a claim by the function that compares its two sides, whose docstring is the printed wording.
 
-    The name is paper, number and part, as in ``"G21 Theorem 9: variance"``. Spaces of instances come small ones first,
-    and a grid of `values` last. `given` is the hypothesis in words, and `where` as code: other instances are not tried.
-    `undecided` names a quantifier that no computation settles.
+    Spaces of instances come small ones first, and a grid of `values` last. `given` is the hypothesis in words, and
+    `where` as code: other instances are not tried. See :class:`Claim` for the name and for `undecided`.
 
     Examples
     --------
@@ -300,11 +277,6 @@ false = partial(_add_form, "false")
 """Add the false variant to a claim, which every check must refute. Arguments are those of :func:`corrected`."""
 
 
-def plain(name: str) -> str:
-    """Return a name without capitals and signs."""
-    return re.sub(r"[^a-z0-9.]+", " ", name.lower()).strip()
-
-
 @cache
 def _parameters(function: Callable[..., Any]) -> frozenset[str]:
     return frozenset(inspect.signature(function).parameters)
@@ -332,8 +304,7 @@ class Case:
     @property
     def instance(self) -> str:
         """Instance as text, that of an object by its fields alone."""
-        text = write_value(self.given)
-        return text[text.index("(") + 1 : -1] if is_dataclass(self.given) else text
+        return write_value(_list_fields(self.given) if is_dataclass(self.given) else self.given)
 
     def __str__(self) -> str:
         left, right = (_float(side) for side in (self.comparison.left, self.comparison.right))
@@ -376,14 +347,7 @@ class Finding:
 
 
 def check(claim: Claim, times: int = 1) -> Finding:
-    """Try all forms of a claim on its instances.
-
-    Parameters
-    ----------
-    claim
-        A claim (see :func:`~optrand.theory.find`).
-    times
-        Factor of the number of random instances.
+    """Try all forms of a claim on its instances, with `times` as many random ones.
 
     Raises
     ------

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 from itertools import accumulate, combinations, product
 from operator import ne
 from random import Random
@@ -142,12 +141,8 @@ def binomial(n: int, chance: float) -> Floats:
 
 def bit_sums(chances: Chances) -> Chances:
     """Return the probabilities of ``0 ... n`` ones among `n` independent bits, whose chances are the last axis."""
-    none: Chances = np.ones((*chances.shape[:-1], 1), dtype=chances.dtype)
-    return reduce(_one_more, np.moveaxis(chances, -1, 0)[..., np.newaxis], none)
-
-
-def _one_more(known: Chances, chance: Any) -> Chances:
-    more: Chances = np.zeros((*known.shape[:-1], known.shape[-1] + 1), dtype=known.dtype)
-    more[..., :-1] = known * (1 - chance)
-    more[..., 1:] += known * chance
-    return more
+    found: Chances = np.ones((*chances.shape[:-1], 1), dtype=chances.dtype)
+    for chance in np.moveaxis(chances, -1, 0)[..., np.newaxis]:
+        none = np.zeros_like(chance)
+        found = np.concatenate((found * (1 - chance), none), -1) + np.concatenate((none, found * chance), -1)
+    return found

@@ -37,13 +37,10 @@ def smallest_ratio(labels: Row, low: F, high: F) -> F | float:
 @false("The same with both ends a tenth nearer to the labels.", nearer=F(1, 10))
 def two_ends_are_enough(setting: Setting, nearer: F = F(0)) -> Comparison:
     """The lowest and the highest output of debiased randomized response carry an unbiased epsilon-DP randomizer."""
-    (low, high), first, last = (
-        optima.response_ends(setting.labels, setting.ratio),
-        setting.labels[0],
-        setting.labels[-1],
-    )
-    low, high = low + nearer * (first - low), high - nearer * (high - last)
-    return at_most(smallest_ratio(setting.labels, low, high), setting.ratio)
+    first, *_, last = setting.labels
+    low, high = optima.response_ends(setting.labels, setting.ratio)
+    nearer_ends = low + nearer * (first - low), high - nearer * (high - last)
+    return at_most(smallest_ratio(setting.labels, *nearer_ends), setting.ratio)
 
 
 NUMBERS = tuple(map(F, ("1", "2", "1/3")))
@@ -83,9 +80,8 @@ MESHES = *optima.meshes(4, 4), [{"setting": Setting(optima.THREE, shares((1, 1, 
 def _absolute_excess(setting: Setting, n: int) -> F:
     """Return the excess of a grid's absolute loss over the interval's, for which ends and labels suffice as outputs."""
     everywhere = sorted({*optima.response_ends(setting.labels, setting.ratio), *setting.labels})
-    return (
-        optima.least_on_mesh(setting, n, optima.absolute) - optima.best_on_grid(setting, everywhere, optima.absolute)[0]
-    )
+    least = optima.best_on_grid(setting, everywhere, optima.absolute)[0]
+    return optima.least_on_mesh(setting, n, optima.absolute) - least
 
 
 @claim("B23 Lemma 8", *MESHES, given="absolute loss, outputs from end to end of debiased randomized response")
@@ -150,11 +146,8 @@ def response_is_approached(setting: Setting) -> Comparison:
     """
     kept = [i for i, p in enumerate(setting.prior) if p or i in (0, setting.k - 1)]
     labels, prior = (tuple(row[i] for i in kept) for row in (setting.labels, setting.prior))
-    return equal(
-        _loss(debiased_rr, Setting(labels, prior, setting.ratio)),
-        optima.least_on_line(setting),
-        tolerance=TOLERANCE.proven,
-    )
+    found = _loss(debiased_rr, Setting(labels, prior, setting.ratio))
+    return equal(found, optima.least_on_line(setting), tolerance=TOLERANCE.proven)
 
 
 @claim(

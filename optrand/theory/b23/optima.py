@@ -13,6 +13,7 @@ from fractions import Fraction as F
 from functools import lru_cache, partial
 from itertools import pairwise, product
 from random import Random
+from typing import Any
 
 import numpy as np
 from flint import fmpq
@@ -22,19 +23,7 @@ from optrand.errors import Infeasible, InvalidInput
 from optrand.model._problem import OutputSet, Problem
 from optrand.programs import Pairwise, Program, Unbiased
 from optrand.studies._paths import count_outputs
-from optrand.theory._engine import (
-    TOLERANCE,
-    Comparison,
-    Space,
-    at_most,
-    cases,
-    claim,
-    corrected,
-    draws,
-    equal,
-    false,
-    grid,
-)
+from optrand.theory._engine import TOLERANCE, Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
 from optrand.theory._shared import Row, Setting, dot, label_set, prior, settings, shares, total
 
 Members = tuple[bool, ...]
@@ -147,7 +136,7 @@ def _draw_setting(draw: Random, most: int = 4) -> Setting:
     return Setting(label_set(draw, k), prior(draw, k), 1 + F(draw.randint(1, 60), 10))
 
 
-def meshes(most: int, count: int) -> tuple[Space, ...]:
+def meshes(most: int, count: int) -> tuple[Any, ...]:
     """Return settings and `n`, that of outputs from the lowest to the highest one of debiased randomized response."""
     return cases("setting n", *SMALL), draws(count, setting=partial(_draw_setting, most=most), n=range(2, 11))
 

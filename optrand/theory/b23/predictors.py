@@ -224,9 +224,8 @@ def means_of_labels_and_of_noisy_labels(form: str, printed: str = "0.396 0.720 0
 
     The best predictor of the labels is 0.4 for a and 0.7 for b, that of the noisy labels 0.542 and 0.558.
     """
-    return _match(
-        [*table_1(form)[0], *predict(form, noisy=False).values(), *predict(form, noisy=True).values()], printed
-    )
+    predicted = (*predict(form, noisy=False).values(), *predict(form, noisy=True).values())
+    return _match([*table_1(form)[0], *predicted], printed)
 
 
 @claim("B23 Table 1: losses", form=FORMS, given="the distribution of Table 1, halved squared loss")

@@ -10,14 +10,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction as F
 from functools import cache
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import bdtr, bdtrc, smirnovi
-from scipy.stats import laplace
 
-from optrand.base._validation import Floats
 from optrand.baselines import LabelRandomization
 from optrand.baselines._cluster import cluster_distribution
 from optrand.theory._engine import TOLERANCE, Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
@@ -83,75 +82,48 @@ def noise_is_paid_once(
 
 
 @cache
-def spend_alone(size: int, epsilon: float, threshold: float) -> float:
-    """Return a lower bound of the epsilon of noisy labels alone, as a share of the nominal one.
+def spend_alone(size: int, ratio: F, threshold: F) -> float:
+    """Return the epsilon that a release of noisy labels which are all 0 spends, as a share of the nominal one.
 
-    Two labels and continuous noise. Nothing but noisy labels is released: `beta = 0` keeps the loss as it is. As in
+    Two labels, `size` rows, and nothing but noisy labels is released: `beta = 0` keeps the loss as it is. As in
     Corollary 2, `sigma = 1 / epsilon` and `lambda = 1 / (1 + (exp(epsilon) - 1) tau)`, so that the second summand of
-    Theorem 1 is epsilon. The bound is from two neighbours and zeros alone.
+    Theorem 1 is epsilon. `ratio` is ``exp(epsilon)``.
     """
-    least, most = (bound_zeros(size, epsilon, threshold, q) for q in final_shares(size, threshold))
-    return math.log(max(low / high for low, high in zip(least, most[1:], strict=False))) / epsilon
+    share, zeros = 1 / (1 + (ratio - 1) * threshold), []
+    for ones in range(size + 1):
+        law = noisy_law((size - ones, ones), threshold, ratio).items()
+        kept = (mass * (1 - share + share * q[0]) ** (size - ones) * (share * q[0]) ** ones for q, mass in law)
+        zeros.append(total(kept))
+    return math.log(max(more / fewer for more, fewer in pairwise(zeros))) / math.log(ratio)
 
 
-def bound_zeros(size: int, epsilon: float, threshold: float, q: Floats) -> list[float]:
-    """Return bounds of the probability that all noisy labels are 0, for each number of ones from 0 on.
-
-    They are from below or from above, as the final shares `q` are.
-    """
-    share, edges = 1 / (1 + math.expm1(epsilon) * threshold), _edges(size, threshold)[1:-1] * size
-    # The probability of each piece, under each number of rows.
-    below = laplace.cdf((edges - np.arange(size + 1)[:, np.newaxis]) * epsilon)
-    pieces = np.diff(below, prepend=0.0, append=1.0, axis=1)
-    drawn = share * np.maximum(q, 1e-300)
-    kept, lost = np.log(1 - share + drawn), np.log(drawn)
-    zeros = range(size, -1, -1)
-    return [float(pieces[n] @ np.exp(n * kept + (size - n) * lost) @ pieces[size - n]) for n in zeros]
-
-
-def _edges(size: int, threshold: float) -> Floats:
-    """Return the ends of the pieces of a clipped noisy share, 30 for each row. The outermost pieces are points."""
-    inner = np.linspace(threshold, 1, round(size * (1 - threshold) * 30) + 1)
-    return np.concatenate((inner[:1], inner, inner[-1:]))
-
-
-@cache
-def final_shares(size: int, threshold: float) -> list[Floats]:
-    """Return the least and the largest final share of label 0, which grows with its clipped share and not the other."""
-    edges, found = _edges(size, threshold), []
-    for own, other in ((edges[:-1, np.newaxis], edges[1:]), (edges[1:, np.newaxis], edges[:-1])):
-        # Lines 9 to 19 of Algorithm 1: missing mass is shared in proportion to the slack of each share.
-        missing = 1 - own - other
-        slacks = [np.where(missing < 0, share - threshold, 1 - share) for share in (own, other)]
-        whole = slacks[0] + slacks[1]
-        found.append(own + slacks[0] * np.divide(missing, whole, out=np.zeros_like(missing), where=whole > 0))
-    return found
+ALONE = tuple(map(F, ("101/100", "11/10", "27/10")))
 
 
 @claim(
     "E22 Theorem 1: noisy labels alone",
-    grid(size=(2, 4, 8), epsilon=(0.01, 0.1, 1.0), threshold=(0.25, 0.1, 0.4)),
-    cases("size epsilon threshold", (12, 0.1, 0.4), (22, 0.01, 0.4)),
-    given="two labels, continuous noise, beta = 0, both summands alike, compared as shares of epsilon",
+    grid(size=(2, 4, 8), ratio=ALONE, threshold=map(F, ("1/4", "1/10", "2/5"))),
+    cases("size ratio threshold", (12, F(11, 10), F(2, 5)), (22, F(101, 100), F(2, 5))),
+    given="two labels, noise in whole rows, beta = 0, both summands alike, compared as shares of epsilon",
 )
 @corrected("The same at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2)
 @false("The same at 3 / (2 sigma) + log(1 + (1 - lambda) / (lambda tau)).", noises=3 / 2)
-def labels_alone(size: int, epsilon: float, threshold: float, noises: float = 1) -> Comparison:
+def labels_alone(size: int, ratio: F, threshold: F, noises: float = 1) -> Comparison:
     """If only noisy labels are released, they are private at 1 / sigma + log(1 + (1 - lambda) / (lambda tau))."""
-    return at_most(spend_alone(size, epsilon, threshold), noises + 1)
+    return at_most(spend_alone(size, ratio, threshold), noises + 1)
 
 
 @claim(
     "E22 Section 6: privacy",
     size=(2, 4, 8, 12),
-    epsilon=(0.01, 0.1, 1.0),
-    given="two labels, continuous noise, compared as shares",
+    ratio=ALONE,
+    given="two labels, noise in whole rows, compared as shares of epsilon",
 )
 @corrected("The same at 2 epsilon.", noises=2)
 @false("The same at 3/2 epsilon.", noises=3 / 2)
-def drawing_all_labels_costs_epsilon(size: int, epsilon: float, noises: float = 1) -> Comparison:
+def drawing_all_labels_costs_epsilon(size: int, ratio: F, noises: float = 1) -> Comparison:
     """With beta = 0, lambda = 1, tau = 0 and sigma = 1 / epsilon a release is private at epsilon."""
-    return at_most(spend_alone(size, epsilon, 0.0), noises)
+    return at_most(spend_alone(size, ratio, F(0)), noises)
 
 
 HALF, THIRD = F(1, 2), F(1, 3)
@@ -324,19 +296,9 @@ def largest_loss_at(misled: Callable[[float], float], gamma: float) -> float:
     "Always 0" costs `2 p - 1` more than "always 1" if labels are 1 with probability `p` above 1/2. `misled` is the
     probability that "always 0" is chosen, and falls with `p`.
     """
-    low, high = 0.5, 1.0
-    if misled(high) >= gamma:
+    if misled(1.0) >= gamma:
         return 1.0
-    while high - low > TOLERANCE.proven:
-        middle = (low + high) / 2
-        low, high = (middle, high) if misled(middle) >= gamma else (low, middle)
-    return 2 * low - 1
-
-
-def _learn_from_responses(n: int, beta: float, gamma: float) -> float:
-    """Return the largest excess risk of two constant hypotheses, chosen by the majority of uniform responses."""
-    chances = LabelRandomization((F(1, 2), F(1, 2)), F(beta)).matrix[1]
-    return largest_loss_at(lambda p: float(bdtr(n // 2, n, chances @ (1 - p, p))), gamma)
+    return 2 * brentq(lambda p: misled(p) - gamma, 0.0, 1.0) - 1
 
 
 @claim("E22 Theorem 2", n=(1, 2, 5, 100, 10_000), beta=(0.5, 0.9, 0.99), gamma=GAMMAS, given=ANY, undecided=CONSTANT)
@@ -347,7 +309,10 @@ def responses_are_learned_from(n: int, beta: float, gamma: float, power: int = 1
     With probability 1 - gamma. Tried at beta = lambda, K = 2, a dimension of 1 and C = 1.
     """
     bound = 2 / (1 - beta) ** power * math.sqrt(math.log(1 / gamma) / n)
-    return at_most(_learn_from_responses(n, beta, gamma), bound, tolerance=TOLERANCE.proven)
+    # Two constant hypotheses, chosen by the majority of uniform responses.
+    chances = LabelRandomization((F(1, 2), F(1, 2)), F(beta)).matrix[1]
+    lost = largest_loss_at(lambda p: float(bdtr(n // 2, n, chances @ (1 - p, p))), gamma)
+    return at_most(lost, bound, tolerance=TOLERANCE.proven)
 
 
 NOISE = F(2)
@@ -411,12 +376,6 @@ def excess_is_bias_and_deviation(ones: F, counts: Histogram, noisy: Histogram, b
     return at_most(excess, biases * bias + 2 * float(_find_largest_gap(looks, risks)))
 
 
-def _lose_by_means(contest: Contest, threshold: F, beta: F, share: F) -> F:
-    """Return the excess risk by the mean modified loss, whose weights are the inverse matrix times the noisy law."""
-    noisy = np.array([cluster_distribution(shares, threshold) for shares in contest.shares])
-    return contest.excess(((1 - share) * contest.labels + (share - beta) * noisy) / (1 - beta))
-
-
 @claim(
     "E22 Theorem 2: residual",
     grid(contest=TEMPTING, part=[F(0)], beta=[F(0)], share=[F(n, 20) for n in (1, 10, 15, 19)]),
@@ -432,5 +391,7 @@ def _lose_by_means(contest: Contest, threshold: F, beta: F, share: F) -> F:
 @false("The same without phi, as if all examples of a cluster were of one kind.", kinds=0)
 def bias_is_heterogeneity_and_threshold(contest: Contest, part: F, beta: F, share: F, kinds: int = 1) -> Comparison:
     """With any number of rows, the excess risk is at most 8 K |beta - lambda| / (1 - beta) (phi + K tau)."""
-    lost = _lose_by_means(contest, part / contest.k, beta, share)
+    noisy = np.array([cluster_distribution(shares, part / contest.k) for shares in contest.shares])
+    # Weights of the mean modified loss: the inverse matrix times the noisy law.
+    lost = contest.excess(((1 - share) * contest.labels + (share - beta) * noisy) / (1 - beta))
     return at_most(lost, 8 * contest.k * abs(beta - share) / (1 - beta) * (kinds * contest.heterogeneity + part))

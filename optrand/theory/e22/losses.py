@@ -185,19 +185,6 @@ class Population(Examples):
         return push_forward(cases, lambda each: each)
 
 
-HALVES = np.array([F(1, 2)] * 2)
-SURE = np.array([[F(1), F(0)], [F(0), F(1)]])
-"""Two examples that are sure of opposite labels."""
-
-
-def _sure_populations() -> Iterator[Population]:
-    half, quarter = F(1, 2), F(1, 4)
-    settings = (half, quarter), (F(0), half), (F(9, 10), F(99, 100))
-    losses = np.array([[1, 0], [half, 1]])
-    for clusters, each in product(((0, 0), (0, 1)), settings):
-        yield Population(HALVES, np.array(clusters), SURE, losses, 2, quarter, F(2), *each)
-
-
 def _draw_population(draw: Random) -> Population:
     k, examples = draw.choice(((2, 1), (2, 2), (3, 1), (3, 2)))
     beta, share = (F(draw.randint(0, 99), 100) for _ in range(2))
@@ -214,10 +201,10 @@ def _draw_population(draw: Random) -> Population:
     )
 
 
-POPULATIONS = _sure_populations, Draws(8, _draw_population)
+POPULATIONS = Draws(16, _draw_population)
 
 
-@claim("E22 Lemma 3", *POPULATIONS, given=NOISE)
+@claim("E22 Lemma 3", POPULATIONS, given=NOISE)
 @false("The same whatever beta and lambda.", alike=False)
 def modified_losses_are_unbiased(population: Population, *, alike: bool = True) -> Comparison:
     """With beta = lambda the mean modified loss on noisy labels is the risk."""
@@ -240,7 +227,7 @@ def shares_are_distorted_by_both(counts: Histogram, part: F, ratio: F, threshold
     return at_most(distort(counts, part / k, ratio), bound)
 
 
-@claim("E22 Lemma 6", *POPULATIONS, given=NOISE)
+@claim("E22 Lemma 6", POPULATIONS, given=NOISE)
 @false("Without psi.", noises=0)
 def another_correction_costs_both_distances(population: Population, noises: int = 1) -> Comparison:
     """Another beta than lambda moves the mean modified loss by at most its bound times |beta - lambda| (phi + psi)."""
@@ -262,11 +249,13 @@ class Contest(Examples):
         return max(risk for risk, look in zip(risks, looks, strict=True) if look == min(looks)) - min(risks)
 
 
+SURE = np.eye(2, dtype=int) * F(1)
+
 TEMPTING = [
-    Contest(HALVES, np.zeros(2, dtype=int), SURE, np.array([[[0, 1], [1, 0]], wrong]))
+    Contest(np.array([F(1, 2)] * 2), np.zeros(2, dtype=int), SURE, np.array([[[0, 1], [1, 0]], wrong]))
     for wrong in ([[1, 1], [0, 0]], [[1, F(1, 2)], [0, 0]])
 ]
-"""Two examples whose cluster misleads, hardly and by far."""
+"""Two examples that are sure of opposite labels, whose cluster misleads, hardly and by far."""
 
 
 def draw_contest(draw: Random, labels: int) -> Contest:
