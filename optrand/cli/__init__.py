@@ -5,6 +5,7 @@ An error is one line on the standard error and an exit code, never a traceback, 
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import typer
@@ -54,6 +55,17 @@ for _command in (solve, sweep, verify, audit, randomize, estimate, plot, ledger,
     app.command(epilog=EXIT_CODES)(_command)
 
 
+class WithoutPandas:
+    """Import hook that hides pandas, which Arrow would load to recognise its objects: 0.3 s and 40 MB a command."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        """Refuse pandas, and leave all other modules to the next hook."""
+        if name == "pandas":
+            raise ModuleNotFoundError(f"no command uses {name}")
+
+
 def main() -> None:
     """Run the command line. A request to terminate ends it in good order, with temporary files removed."""
+    sys.meta_path.insert(0, WithoutPandas)
     run(app)

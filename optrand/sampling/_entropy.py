@@ -279,9 +279,11 @@ def encrypt_blocks(key: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]
         raise missing_extra(error) or error from error
     # Without chaining: the cipher itself, a function of the block alone.
     cipher = Cipher(algorithms.AES(key), modes.ECB())  # noqa: S305
-    encrypted = bytearray(16 * len(blocks) + 15)
-    cipher.encryptor().update_into(blocks.astype("<u8", copy=False).tobytes(), encrypted)
-    return np.frombuffer(encrypted, dtype="<u8", count=2 * len(blocks)).astype(np.uint64, copy=False).reshape(-1, 2)
+    # The cipher asks for room for one more block than it fills.
+    encrypted = np.empty((len(blocks) + 1, 2), dtype="<u8")
+    plain = np.ascontiguousarray(blocks, dtype="<u8")
+    cipher.encryptor().update_into(*(memoryview(each.ravel().view(np.uint8)) for each in (plain, encrypted)))
+    return encrypted[:-1].astype(np.uint64, copy=False)
 
 
 def check_ids(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
