@@ -460,22 +460,18 @@ class Signals:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _receive(self, number: int, _: FrameType | None) -> None:
+    def _receive(self, number: int, _: FrameType | None = None) -> None:
         if self._waiting:
             self._pending = number
             return
         self._waiting = True
-        raise self._describe_interruption(number)
-
-    def _describe_interruption(self, number: int) -> Interrupted:
-        return Interrupted(f"stopped by {signal.Signals(number).name}: {self.outcome}", released=self.released)
+        raise Interrupted(f"stopped by {signal.Signals(number).name}: {self.outcome}", released=self.released)
 
     @contextmanager
     def hold(self) -> Iterator[None]:
         """Defer signals to the end of the block. One that came meanwhile is raised then, unless an error ends it."""
-        before, self._waiting = self._waiting, True
+        self._waiting = True
         yield
-        self._waiting = before
-        if self._pending is not None and not before:
-            self._waiting = True
-            raise self._describe_interruption(self._pending)
+        self._waiting = False
+        if self._pending is not None:
+            self._receive(self._pending)

@@ -199,7 +199,8 @@ class ReleaseRecord(Released):
         pools, split = pools_of(question, sizes), question.split(int(sizes.sum()))
         rows = np.bincount(pools, sizes, len(fits))
         mechanisms = [fit.mechanism for fit in fits]
-        proofs = prove(question, mechanisms)
+        distinct = {id(one): one for one in mechanisms}
+        proofs = [prove(question, one) for one in distinct.values()]
         # The prior's part is spent in full, the labels' part as proven for the table that draws.
         spent = decimal_value(split.prior) + max(Fraction(least_reading(proof.epsilon)) for proof in proofs)
         bias = max(proof.bias for proof in proofs)
@@ -376,7 +377,7 @@ FIELDS = tuple(ReleaseRecord.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
-class FrameRecord:
+class FrameRecord(Mapping[Hashable, ReleaseRecord]):
     """Records of several columns of one frame, whose costs add up.
 
     Attributes
@@ -403,10 +404,6 @@ class FrameRecord:
     def __iter__(self) -> Iterator[Hashable]:
         """Return an iterator over the columns."""
         return iter(self.columns)
-
-    def __contains__(self, column: object) -> bool:
-        """Decide whether a column is among them."""
-        return column in self.columns
 
     def __len__(self) -> int:
         """Return the number of columns."""

@@ -49,7 +49,7 @@ CHANGED = (
 
 @contextmanager
 def open_frame(frame: Any, target: Path, question: Question, listener: Listener) -> Iterator[Table]:
-    """Open a Spark frame as a table. Its jobs and broadcast variables end with the block.
+    """Open a Spark frame as a table. Broadcast variables are destroyed at the end, and jobs cancelled on an error.
 
     The target is an absolute path of a folder on a disk that the driver and all workers share. The frame is computed
     three times: for its labels, for its ids, and to be written. Sessions of Spark Connect, which has no broadcast
@@ -76,8 +76,23 @@ def open_frame(frame: Any, target: Path, question: Question, listener: Listener)
             "Spark does not encrypt its temporary files: the key of the noise is in one of them until the release "
             "ends. Start the session with spark.io.encryption.enabled=true"
         )
-    with _jobs(context) as broadcast:
+    sent: list[Any] = []
+
+    def broadcast(work: Work) -> Any:
+        sent.append(context.broadcast(work))
+        return sent[-1]
+
+    tag = f"optrand-{uuid.uuid4().hex}"
+    context.addJobTag(tag)
+    try:
         yield _SparkTable(frame, broadcast)
+    except BaseException:
+        context.cancelJobsWithTag(tag)
+        raise
+    finally:
+        context.removeJobTag(tag)
+        for variable in sent:
+            variable.destroy(blocking=True)
 
 
 class _SparkTable(Table):
@@ -165,11 +180,6 @@ def _total(sums: Sequence[Any]) -> Sums:
     return total
 
 
-def _add(report: Report, name: str, sums: Sums) -> None:
-    """Add sums over another batch to those in a report, whose size stays the same."""
-    report[name] = [_total([*report[name], sums]).tolist()]
-
-
 def _read(reader: Reader, batches: Batches, report: Report) -> Iterator[tuple[Any, Rows]]:
     """Yield batches and their rows, and sum them. All are read, even if one of them is refused."""
     for batch in batches:
@@ -178,8 +188,8 @@ def _read(reader: Reader, batches: Batches, report: Report) -> Iterator[tuple[An
         except InvalidInput as error:
             report["refused"].append(str(error))
         else:
-            _add(report, "sums", rows.sums[0])
-            report["released"] = [sum(report["released"]) + rows.size]
+            report["sums"].append(rows.sums[0].tolist())
+            report["released"].append(rows.size)
             yield batch, rows
 
 
@@ -205,7 +215,7 @@ def _count_labels(reader: Reader, batches: Batches) -> Report:
     counts = np.zeros((len(reader.groups.names), reader.questions[0].k), dtype=np.int64)
     for _, rows in _read(reader, batches, report):
         counts += rows.counts(0, *counts.shape)
-        _add(report, "ids", sum_rows(reader.secret, rows.ids))
+        report["ids"].append(sum_rows(reader.secret, rows.ids).tolist())
     report["counts"] = [counts.tolist()]
     return report
 
@@ -222,7 +232,7 @@ def _check_ids(reader: Reader, batches: Batches) -> Report:
         except InvalidInput as error:
             report["refused"].append(str(error))
         else:
-            _add(report, "ids", sum_rows(reader.secret, ids))
+            report["ids"].append(sum_rows(reader.secret, ids).tolist())
     return report
 
 
@@ -256,25 +266,3 @@ def _write_labels(reader: Reader, names: Sequence[str], folder: Path, batches: B
         path.unlink(missing_ok=True)
         raise
     return report
-
-
-@contextmanager
-def _jobs(context: Any) -> Iterator[Callable[[Work], Any]]:
-    """Yield a function that broadcasts. Variables are destroyed at the end, and jobs are cancelled on an error."""
-    sent: list[Any] = []
-
-    def broadcast(work: Work) -> Any:
-        sent.append(context.broadcast(work))
-        return sent[-1]
-
-    tag = f"optrand-{uuid.uuid4().hex}"
-    context.addJobTag(tag)
-    try:
-        yield broadcast
-    except BaseException:
-        context.cancelJobsWithTag(tag)
-        raise
-    finally:
-        context.removeJobTag(tag)
-        for variable in sent:
-            variable.destroy(blocking=True)

@@ -89,16 +89,6 @@ def diagnose_table(
     return {"rows": int(counts.sum()), **{name: int(counts[-code]) for name, code in found.items()}}
 
 
-def check_signs(separator: str, decimal: str) -> tuple[str, str]:
-    """Check the character between cells and the decimal point of labels, ``.`` or ``,``, of separated text."""
-    known = len(separator) == 1 and separator.isascii() and not separator.isalnum()
-    if not known or separator in '"\r\n.+- \\\0':
-        raise InvalidInput(f"the separator is {separator!r}, expected one character such as a comma, ';', '|' or a tab")
-    if decimal not in (".", ","):
-        raise InvalidInput(f"the decimal point is {decimal!r}, expected '.' or ','")
-    return separator, decimal
-
-
 class CsvTable(Table):
     """A CSV or TSV file, perhaps gzipped. Batches hold bytes, null for an empty cell without quotes.
 
@@ -115,7 +105,13 @@ class CsvTable(Table):
 
     def __init__(self, path: Path, separator: str, decimal: str) -> None:
         self.path, self.files = path, (path,)
-        self.separator, self.decimal = check_signs(separator, decimal)
+        self.separator, self.decimal = separator, decimal
+        if len(separator) != 1 or not separator.isascii() or separator.isalnum() or separator in '"\r\n.+- \\\0':
+            raise InvalidInput(
+                f"the separator is {separator!r}, expected one character such as a comma, ';', '|' or a tab"
+            )
+        if decimal not in (".", ","):
+            raise InvalidInput(f"the decimal point is {decimal!r}, expected '.' or ','")
         between = re.escape(separator.encode())
         closed = rb'"(?:[^"]++|"")*+"'
         cell = rb"(?:" + closed + rb'|(?!")[^' + between + rb"\r\n]*+)"
