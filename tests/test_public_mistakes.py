@@ -31,9 +31,8 @@ from optrand.errors import InvalidInput, OverBudget
 from optrand.learning import Domain, PrivateLabels
 from optrand.release._cells import UNDECLARED, LabelColumn
 from optrand.release._files import randomize_table
-from optrand.release._parquet_tables import check_storable
 from optrand.release._question import Question
-from optrand.release._tables import check_writable, diagnose_table
+from optrand.release._tables import check_storable, check_writable, diagnose_table
 
 ROWS = 300
 LABELS = [0, 1, 2] * (ROWS // 3)

@@ -31,12 +31,24 @@ from optrand.base._files import check_folder, public_mode, sync_directory, take_
 from optrand.base._validation import check_flag, expect, suggest_parameters
 from optrand.errors import Interrupted, InvalidFile, InvalidInput
 from optrand.release._batches import Account, Listener, Rows, Sink, Table, check_column, label_column, release
-from optrand.release._parquet_tables import check_storable, conform, find_namesakes, make_schema, write_parquet
 from optrand.release._question import Question, check_names
 from optrand.release._record import ReleaseRecord, TableFile, digest_of
 from optrand.release._rows import as_group_texts
 from optrand.release._spark import open_frame
-from optrand.release._tables import SUFFIXES, CsvTable, check_writable, open_table, signs_of, suffix_of, write_csv
+from optrand.release._tables import (
+    SUFFIXES,
+    CsvTable,
+    check_storable,
+    check_writable,
+    conform,
+    find_namesakes,
+    make_schema,
+    open_table,
+    signs_of,
+    suffix_of,
+    write_csv,
+    write_parquet,
+)
 
 
 def record_path(target: str | os.PathLike[str]) -> Path:

@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from optrand.base._files import sync_directory
 from optrand.errors import InputChanged, InvalidInput, OptrandError
 from optrand.release._batches import Listener, Reader, Rows, Sums, Table, sum_rows
-from optrand.release._parquet_tables import write_parquet
 from optrand.release._question import Question
 from optrand.release._rows import column_ids
+from optrand.release._tables import write_parquet
 
 Batches = Iterable[Any]
 Report = dict[str, list[Any]]
