@@ -173,17 +173,16 @@ def check_output(
     A run that was stopped after it published its files, but before the ledger marked it complete, is completed. A
     table, or the record of another release, that has the name already is refused.
     """
-    path, record, unfinished = record_path(output), None, None
+    path, unfinished = record_path(output), None
     # The ledger marks a release complete after it is published, so a run may have been stopped between the two.
     if account.ledger is not None and path.is_file():
         with suppress(InvalidFile, InvalidInput):
             record = ReleaseRecord.from_bytes(path.read_bytes())
-    if account.ledger is not None and record is not None:
-        charge = account.ledger.find_unfinished(record.release)
-        unfinished = charge if charge is not None and charge.dataset == account.dataset else None
-        if unfinished is not None and unfinished.question == question.digest and record.is_of(output):
-            account.ledger.complete([unfinished])
-            return False, record
+            charge = account.ledger.find_unfinished(record.release)
+            unfinished = charge if charge is not None and charge.dataset == account.dataset else None
+            if unfinished is not None and unfinished.question == question.digest and record.is_of(output):
+                account.ledger.complete([unfinished])
+                return False, record
     if output.exists() and not force:
         raise InvalidInput(f"{output} exists: choose another name, or overwrite it with force=True")
     if path.exists() and unfinished is None and not force:
