@@ -25,7 +25,7 @@ from optrand.base._arithmetic import decimal_value
 from optrand.base._suggestions import nearest_name
 from optrand.base._validation import check_flag
 from optrand.errors import InputChanged, InvalidInput, SpentNote
-from optrand.release._cells import LabelColumn, Places, refuse_labels
+from optrand.release._cells import LabelColumn, Places, as_arrow, refuse_labels
 from optrand.release._plan import draw_histograms, find_mechanisms, rehearse
 from optrand.release._question import Question
 from optrand.release._record import ReleaseRecord
@@ -191,7 +191,7 @@ class Reader:
             noisy.append(column.to_arrow(record.draw(keys, places, rows.ids, rows.codes), places < 0))
         if rows.kept is None:
             return batch, noisy
-        kept = pa.array(rows.kept)
+        kept = as_arrow(rows.kept)
         return batch.filter(kept), [each.filter(kept) for each in noisy]
 
 

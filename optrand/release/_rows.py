@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from optrand.errors import InputChanged, InvalidInput
-from optrand.release._cells import arrow_column, as_table, contents, is_bytes, is_frame, plain
+from optrand.release._cells import arrow_column, as_arrow, as_numpy, as_table, contents, is_bytes, is_frame, plain
 from optrand.sampling._entropy import encrypt_blocks
 
 Ids = NDArray[np.uint64]
@@ -53,7 +53,7 @@ def _ids(column: Any, name: str, key: bytes) -> Ids:
         column = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
         kind = column.type
     if pa.types.is_integer(kind):
-        integers: NDArray[Any] = column.to_numpy()
+        integers = as_numpy(column)
         wide = integers if integers.dtype == np.uint64 else integers.astype(np.int64).view(np.uint64)
         return integer_ids(wide)
     if not (is_bytes(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
@@ -76,15 +76,15 @@ def _text_ids(column: Any, key: bytes) -> Ids:
     whole = (first == ord("-")) | ((first >= ord("0")) & (first <= ord("9")))
     if whole.any():
         # Only the canonical text of an integer of 64 bits counts.
-        written = pc.match_substring_regex(column.filter(pa.array(whole)), r"^(0|-?[1-9][0-9]{0,17})$")
-        whole[whole] = written.to_numpy(zero_copy_only=False)
+        written = pc.match_substring_regex(column.filter(as_arrow(whole)), r"^(0|-?[1-9][0-9]{0,17})$")
+        whole[whole] = as_numpy(written)
     if not whole.any():
         return _hashes(data, places, key)
-    integers = column.filter(pa.array(whole)).cast(pa.string()).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    integers = as_numpy(column.filter(as_arrow(whole)).cast(pa.string()).cast(pa.int64()))
     ids = np.empty((len(column), 2), dtype=np.uint64)
     ids[whole] = integer_ids(integers.view(np.uint64))
     if not whole.all():
-        ids[~whole] = _hashes(*contents(column.filter(pa.array(~whole))), key)
+        ids[~whole] = _hashes(*contents(column.filter(as_arrow(~whole))), key)
     return ids
 
 
@@ -183,7 +183,7 @@ def _distinct_names(columns: tuple[str, ...], batch: Any) -> tuple[list[str], In
     values = [_as_json(batch.column(name), name) for name in columns]
     encoded = pc.binary_join_element_wise(*values, ", ").dictionary_encode()
     names = [f"[{name}]" for name in encoded.dictionary.to_pylist()]
-    return names, encoded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
+    return names, as_numpy(encoded.indices).astype(np.intp)
 
 
 def _as_json(cells: Any, name: str) -> Any:
