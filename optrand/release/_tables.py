@@ -172,7 +172,7 @@ class CsvTable(Table):
                 yield held
 
     def _read_start(self, source: Any) -> bytes:
-        data = self._read(source, self.block)
+        data: bytes = self._read(source, self.block)
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise InvalidInput(f"{self.path.name} is UTF-16 text: save it as UTF-8")
         data = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")

@@ -282,7 +282,7 @@ def encrypt_blocks(key: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]
     # The cipher asks for room for one more block than it fills.
     encrypted = np.empty((len(blocks) + 1, 2), dtype="<u8")
     plain = np.ascontiguousarray(blocks, dtype="<u8")
-    cipher.encryptor().update_into(*(memoryview(each.ravel().view(np.uint8)) for each in (plain, encrypted)))
+    cipher.encryptor().update_into(plain.ravel().view(np.uint8).data, encrypted.ravel().view(np.uint8).data)
     return encrypted[:-1].astype(np.uint64, copy=False)
 
 
