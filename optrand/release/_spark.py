@@ -119,7 +119,7 @@ class _SparkTable(Table):
         return self.frame if columns is None else self.frame.select([_quote(name) for name in columns])
 
     def _distinct_ids(self, reader: Reader) -> Any:
-        """Return the frame of distinct ids, with the column ``count`` of how often each occurs."""
+        """Return the frame of distinct ids."""
         from pyspark.sql import functions
 
         cells = []
@@ -128,16 +128,19 @@ class _SparkTable(Table):
             # As bytes, since a collation may equate different texts.
             text = self.frame.schema[name].dataType.typeName() == "string"
             cells.append((cell.cast("binary") if text else cell).alias(name))
-        return self.frame.select(cells).groupBy([_quote(name) for name in reader.id_columns]).count()
+        return self.frame.select(cells).distinct()
 
     def scan(self, reader: Reader, sink: Any, listener: Listener) -> tuple[list[NDArray[np.intp]], Sums, int]:  # noqa: ARG002
         """Make the first pass: count labels, check ids, and refuse invalid ones."""
         found = self._collect(self.select(reader.source_columns), partial(_count_labels, reader))
         # Labels first: if one is refused, the ids need no check.
-        ids = found if found["refused"] else self._collect(self._distinct_ids(reader), partial(_check_ids, reader))
+        ids = found if found["refused"] else self._collect(self._distinct_ids(reader), partial(_sum_ids, reader))
         if ids["refused"]:
             raise InvalidInput(min(ids["refused"]))
-        if not np.array_equal(_total(ids["ids"]), _total(found["ids"])):
+        distinct, every = _total(ids["ids"]), _total(found["ids"])
+        if distinct[0] < every[0]:
+            raise InvalidInput("at least two records have the same id: ids must be unique over the whole table")
+        if not np.array_equal(distinct, every):
             raise InputChanged(CHANGED)
         counts = np.sum(np.array(found["counts"], dtype=np.intp), axis=0)
         return [counts], _total(found["sums"])[np.newaxis], sum(found["released"])
@@ -220,15 +223,11 @@ def _count_labels(reader: Reader, batches: Batches) -> Report:
     return report
 
 
-def _check_ids(reader: Reader, batches: Batches) -> Report:
-    """Sum distinct ids. Their batches have a column ``count`` of how often each occurs."""
+def _sum_ids(reader: Reader, batches: Batches) -> Report:
     report: Report = defaultdict(list)
-    names = reader.id_columns
     for batch in batches:
-        if int(np.max(batch.column("count").to_numpy(zero_copy_only=False), initial=0)) > 1:
-            report["refused"].append("at least two records have the same id: ids must be unique over the whole table")
         try:
-            ids = column_ids([batch.column(i) for i in range(len(names))], names, key=reader.secret)
+            ids = column_ids(batch.columns, reader.id_columns, key=reader.secret)
         except InvalidInput as error:
             report["refused"].append(str(error))
         else:
