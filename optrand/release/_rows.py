@@ -1,7 +1,7 @@
 """Record ids of rows, and their public groups.
 
-Ids have 128 bits. Two records of one id would share their noise, so ids are checked to be unique, exactly, with few
-of them in memory at a time.
+Ids have 128 bits. Two records of one id would share their noise, so ids are checked to be unique, with few of them in
+memory at a time.
 """
 
 from __future__ import annotations
