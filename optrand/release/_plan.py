@@ -47,7 +47,6 @@ from optrand.release._rows import Groups, Indices
 from optrand.sampling._entropy import EntropySource
 from optrand.sampling._priors import private_histogram, shrink_histograms
 from optrand.solvers import solve
-from optrand.studies import minimax
 
 
 def rehearse(question: Question, rows: int) -> str:
@@ -191,6 +190,8 @@ def mechanism_for(problem: Problem, randomizer: str = "") -> Mechanism:
 # Solved before the charge, and used after it: 500 labels take half a minute.
 @lru_cache(maxsize=4)
 def _find_minimax(problem: Problem) -> Mechanism:
+    from optrand.studies import minimax
+
     if isinstance(problem.outputs, Grid):
         raise InvalidInput("minimax takes outputs on the line or an interval, not a grid: leave the grid out")
     return minimax(problem.labels, problem.epsilon, bias_penalty=problem.bias_penalty, outputs=problem.outputs)
