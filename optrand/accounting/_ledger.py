@@ -273,7 +273,7 @@ class Ledger:
                 execute("UPDATE release SET state = 'complete', key = NULL, record = NULL WHERE id = ?", one)
 
     def withdraw(self, release: str) -> None:
-        """Give up an unfinished release, or raise InvalidInput: its key is erased, and its cost stays spent."""
+        """Give up an unfinished release: its key is erased, its cost stays spent. Refuse an id of no such release."""
         with self._transaction() as execute:
             change = "UPDATE release SET key = NULL, record = NULL WHERE id = ? AND key IS NOT NULL"
             if execute(change, (check_name(release, "the release"),)).rowcount != 1:

@@ -368,14 +368,16 @@ def release(
             "cut, such as 44 to 4"
         )
     sink.rehearse(reader)
-    listeners = [_rehearse(one, int(found.sum()), listener) for one, found in zip(questions, counts, strict=True)]
+    # In a loop, since a comprehension is a frame of its own before Python 3.12, and warnings count frames.
+    listeners = []
+    for question, found in zip(questions, counts, strict=True):
+        listeners.append(_rehearse(question, int(found.sum()), listener))
     charges = begin_release(reader, counts, sums, sink.output, account)
     # From here on epsilon is spent, whatever happens: errors state it, and the same call resumes.
     try:
-        planned = [
-            make_record(question, reader.groups, found, charge, account, quiet)
-            for question, found, charge, quiet in zip(questions, counts, charges, listeners, strict=True)
-        ]
+        planned = []
+        for question, found, charge, quiet in zip(questions, counts, charges, listeners, strict=True):
+            planned.append(make_record(question, reader.groups, found, charge, account, quiet))
         listener.stage("drawing labels")
         # The second pass: noise is a function of keys and ids, so rows and batches may come in any order.
         keys = tuple(one.label_keys(charge.key or b"") for one, charge in zip(planned, charges, strict=True))

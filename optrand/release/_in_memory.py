@@ -156,12 +156,11 @@ def randomize(
     _check_columns(data, column, chosen, framed=framed)
     id_columns = _public_columns(data, ids, "ids", framed=framed)
     group_columns = _public_columns(data, groups, "groups", framed=framed)
-    if several:
-        _check_options(given, chosen)
+    # A dict has the option of each of several columns, or leaves it at its default.
+    by_column = {option: value for option, value in given.items() if several and isinstance(value, Mapping)}
+    _check_options(by_column, chosen)
     questions = []
     for name in chosen:
-        # A dict has the option of each of several columns, or leaves it at its default.
-        by_column = {option: value for option, value in given.items() if several and isinstance(value, Mapping)}
         options = {option: value for option, value in given.items() if option not in by_column}
         options |= {option: value[name] for option, value in by_column.items() if name in value}
         # A Series has a name of its own.
@@ -201,11 +200,9 @@ def _check_columns(data: Any, column: Any, chosen: Sequence[Any], *, framed: boo
         )
 
 
-def _check_options(given: Mapping[str, Any], chosen: Sequence[Any]) -> None:
+def _check_options(by_column: Mapping[str, Any], chosen: Sequence[Any]) -> None:
     """Refuse a dict of options that names another column, whose option would be lost, or a column without its own."""
-    for option, value in given.items():
-        if not isinstance(value, Mapping):
-            continue
+    for option, value in by_column.items():
         for name in value:
             if name not in chosen:
                 raise InvalidInput(
