@@ -1,6 +1,7 @@
 """Bad input in three layers, the command line, a table and a call: refused with a typed error that repeats no label."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from optrand.errors import InvalidInput, OptrandError
 from optrand.learning import PrivateLabels
 from optrand.model._randomizer import Randomizer
 from optrand.release import Question, randomize_table
-from optrand.release._tables import check_signs
+from optrand.release._tables import CsvTable
 from optrand.sampling._entropy import RecordStreams
 from optrand.sampling._priors import private_histogram
 
@@ -329,14 +330,14 @@ BAD_VALUES = {
         lambda bad: Question(labels=SIX, epsilon=1.0, randomizer=bad),
         ("", "RR", "gauss", "laplace", "discrete-laplace", "rr-top-k:7", 7, DiscreteLaplace(SIX, 1.0), RR),
     ),
-    "separator": (lambda bad: check_signs(bad, "."), ("", "a", "1", "ab", '"', "\n", "é")),
+    "separator": (lambda bad: CsvTable(Path("in.csv"), bad, "."), ("", "a", "1", "ab", '"', "\n", "é")),
     "separator of a table": (lambda bad: from_file(separator=bad), (7, [], np.zeros(2))),
     "decimal of a table": (lambda bad: from_file(decimal=bad), (7, [], np.zeros(2))),
     "keep": (lambda bad: from_file(keep=bad), (7, "none", [7], np.zeros(2), ["\ud800"], [["a"]], "y")),
     "drop": (lambda bad: from_file(drop=bad), (None, 7, "none", [7], ["\ud800"], "y")),
     "question": (lambda bad: from_file(asked=bad), (None, "y", {})),
     "listener": (lambda bad: from_file(listener=bad), (0, "", print)),
-    "decimal": (lambda bad: check_signs(",", bad), ("", ";", "..")),
+    "decimal": (lambda bad: CsvTable(Path("in.csv"), ",", bad), ("", ";", "..")),
     "spent": (Spent, (-1.0, math.nan, math.inf, "1", None)),
     "dataset": (lambda bad: from_file(dataset=bad, ledger="default"), ("", " d", "a\n", 1)),
     "ledger": (Ledger, ("in.csv", "labels.txt", "\ud800")),

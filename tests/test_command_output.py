@@ -1,5 +1,6 @@
 """Released tables of every layout read back by the commands, and answers if usage or the output is wrong."""
 
+import importlib
 import json
 import signal
 import sys
@@ -135,6 +136,10 @@ def test_files_that_are_no_release_are_named(tmp_path):
 
 @pytest.fixture
 def called(monkeypatch):
+    # main() hides pandas, and Arrow remembers whether it was there.
+    importlib.import_module("pandas")
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+
     def call(*arguments):
         monkeypatch.setattr(signal, "signal", lambda *_: None)
         monkeypatch.setattr(sys, "argv", ["optrand", *arguments])

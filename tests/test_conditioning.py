@@ -66,7 +66,7 @@ def test_classes_that_the_optimum_leaves_out_are_told_from_others(epsilon):
     prior = np.array([0.93, 0.04, 0.02, 0.01])
     best = optrand.solve(optrand.classification(prior, epsilon))
     fit = condition(best)
-    assert fit.possible
+    assert not fit.obstacle
     assert optrand.certify(fit.mechanism).epsilon <= epsilon
     if Conditioning(best).multiple <= LIMITS.multiple:
         assert fit.mechanism is best
@@ -110,7 +110,7 @@ def test_a_singular_optimum_is_mended_within_its_cost():
     best = optimum(prior, 2.0)
     assert Conditioning(best).multiple == math.inf
     fit = condition(best)
-    assert fit.possible
+    assert not fit.obstacle
     assert fit.multiple <= LIMITS.multiple * 1.01 or fit.cost == pytest.approx(LIMITS.cost, rel=0.05)
     assert 0 < fit.cost <= LIMITS.cost * 1.05
     assert optrand.certify(fit.mechanism).gap <= LIMITS.cost * 1.05

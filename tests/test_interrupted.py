@@ -4,10 +4,8 @@ import errno
 import os
 import random
 import signal
-import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ from asserting import assert_error
 from optrand.accounting import Ledger, State
 from optrand.errors import AlreadySpent, InputChanged, Interrupted, InvalidInput, SpentNote
 from optrand.release import Question, _files, load_release, randomize_table
-from optrand.release._batches import Account, Listener, Sink, Table
+from optrand.release._batches import Listener
 
 ROWS = 40_000
 QUESTION = Question(column="y", labels=range(6), epsilon=1.0, ids=("id",), groups=("g",))
@@ -113,30 +111,6 @@ def test_racing_processes_pay_once_and_one_output_wins(processes: int, same: boo
     record = load_release(f"{table}.release.json")
     record.verify_table(table)
     assert record.release == entry.id
-
-
-def test_processes_that_ask_for_the_same_labels_in_memory_draw_the_same() -> None:
-    """A release in memory has no output to be locked: all that begin before the first is complete share its noise."""
-    ledger = Ledger("ledger.sqlite")
-    labels = np.arange(3000) % 4
-    question = Question(column="labels", labels=range(4), epsilon=1.0)
-    from optrand.release._batches import begin_release, make_reader, make_record
-    from optrand.release._cells import arrow_column
-
-    noisy = []
-    table = Table(pa.table({"labels": arrow_column(labels)}))
-    account = Account.open("d", ledger)
-    reader = make_reader(table, [question], account)
-    sink = Sink(lambda *_: None)
-    counts, sums, _ = table.scan(reader, sink, Listener())
-    rows = reader.read(next(table.batches())[1])
-    for _ in range(2):
-        (charge,) = begin_release(reader, counts, sums, sink.output, account)
-        record = make_record(question, reader.groups, counts[0], charge, account, Listener())
-        keys = record.label_keys(charge.key or b"")
-        noisy.append(record.draw(keys, rows.places[0], rows.ids, rows.codes).tolist())
-    assert noisy[0] == noisy[1]
-    assert len(ledger.entries()) == 1
 
 
 def test_a_signal_says_what_was_released_and_what_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,20 +218,3 @@ def test_an_output_is_replaced_as_a_whole_by_force(target: str) -> None:
     second.verify_table(target)
     assert load_release(f"{target}.release.json") == second
     assert len(list(Path().iterdir())) == 4
-
-
-def test_no_page_of_the_ledger_keeps_a_key() -> None:
-    ledger, keys = Ledger("ledger.sqlite"), []
-
-    def look(stage: str) -> None:
-        if stage == "publishing":
-            keys.extend(entry.key for entry in ledger.entries())
-
-    release(listener=Listener(stage=look))
-    (key,) = keys
-    assert key is not None
-    for path in Path().glob("ledger.sqlite*"):
-        assert key not in path.read_bytes(), path
-        assert path.stat().st_mode & 0o077 == 0
-    with closing(sqlite3.connect("ledger.sqlite")) as database:
-        assert database.execute("SELECT key, record FROM release").fetchall() == [(None, None)]

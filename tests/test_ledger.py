@@ -178,13 +178,14 @@ def test_the_same_request_goes_on_with_its_key_and_record_at_no_cost(ledger: Led
 
 def test_a_complete_release_has_no_key_and_is_completed_once(ledger: Ledger, path: Path) -> None:
     (begun,) = ledger.begin([charge()])
+    ledger.draw(begun, "record")
     published = []
     ledger.complete([begun], lambda: published.append(1))
     for late in (lambda: ledger.complete([begun], lambda: published.append(2)), lambda: ledger.draw(begun, "record")):
         assert_error("another run", late, error=AlreadySpent)
     assert published == [1]
     (entry,) = ledger.entries()
-    assert (entry.state, entry.key, entry.open) == (State.COMPLETE, None, False)
+    assert (entry.state, entry.key, entry.record, entry.open) == (State.COMPLETE, None, None, False)
     assert all(begun.key not in file.read_bytes() for file in path.parent.glob("ledger*"))  # type: ignore[operator]
     assert not path.with_name("ledger.sqlite-wal").exists()
 

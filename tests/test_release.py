@@ -23,7 +23,7 @@ import optrand
 from optrand import estimate
 from optrand.base import _strict_json
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.release import Question, ReleaseRecord, _parquet_tables, load_release, randomize_table
+from optrand.release import Question, ReleaseRecord, _tables, load_release, randomize_table
 from optrand.release._question import RANDOMIZERS
 from optrand.release._rows import UniqueIds, column_ids, integer_ids
 from optrand.release._tables import diagnose_table
@@ -222,9 +222,9 @@ def test_files_of_a_folder_may_differ_in_the_width_of_integers() -> None:
 def test_batches_of_any_size_make_large_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = pa.schema({"y": pa.int64()})
     for largest, groups in ((1 << 26, [280_000, 120_000]), (200_000, [40_000] * 10)):
-        monkeypatch.setattr(_parquet_tables, "GROUP_BYTES", largest)
+        monkeypatch.setattr(_tables, "GROUP_BYTES", largest)
         path = Path(f"{largest}.parquet")
-        with _parquet_tables.write_parquet(schema, path) as write:
+        with _tables.write_parquet(schema, path) as write:
             for _ in range(20):
                 write(pa.record_batch({"y": range(20_000)}, schema))
         written = pq.ParquetFile(path).metadata

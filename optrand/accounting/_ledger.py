@@ -1,12 +1,7 @@
 """Durable account of releases: each is charged before anything is drawn, never refunded, and drawn once.
 
-The ledger is one SQLite file in WAL mode, or tables of a PostgreSQL server. A release passes through three states:
-
-    charged     its epsilon is on the disk, nothing has been drawn,
-    drawn       its noisy histogram and its mechanisms are in the ledger, labels may have been drawn,
-    complete    its table is published, and its key is erased.
-
-Every noisy label is a function of the key and the record's id, so a release that broke off goes on with the same noise.
+The ledger is one SQLite file in WAL mode, or tables of a PostgreSQL server. Every noisy label is a function of the key
+and the record's id, so a release that broke off goes on with the same noise.
 """
 
 from __future__ import annotations
@@ -50,8 +45,11 @@ CREATE TABLE secret (key {bytes} NOT NULL) {strict}
 class State(StrEnum):
     """Progress of a release. Whatever the state, all of its epsilon is spent."""
 
+    # Its epsilon is on the disk, and nothing has been drawn.
     CHARGED = "charged"
+    # Its noisy histogram and its mechanisms are in the ledger. Labels may have been drawn.
     DRAWN = "drawn"
+    # Its table is published, and its key is erased.
     COMPLETE = "complete"
 
 
@@ -228,7 +226,7 @@ class Ledger:
             for charge in new if not again else ():
                 _check_first(execute, charge, limit)
             if limit is not None and new:
-                spent, cost = Spent(_sum_costs(execute, new[0].dataset)), Spent.total(charge.total for charge in new)
+                spent, cost = _sum_costs(execute, new[0].dataset), Spent.total(charge.total for charge in new)
                 if not (spent + cost).within(limit):
                     raise OverBudget(
                         f"the release costs {cost} and dataset {new[0].dataset!r} has cost {spent}, together "
@@ -258,7 +256,7 @@ class Ledger:
         ----------
         charges : sequence of Charge
         publish : callable, optional
-            Gives the files their final names. Called while no other run can complete or withdraw these releases.
+            Gives the files their final names, while no other run can complete or withdraw these releases.
 
         Raises
         ------
@@ -275,13 +273,7 @@ class Ledger:
                 execute("UPDATE release SET state = 'complete', key = NULL, record = NULL WHERE id = ?", one)
 
     def withdraw(self, release: str) -> None:
-        """Give up an unfinished release: its key is erased, and its cost stays spent.
-
-        Raises
-        ------
-        InvalidInput
-            There is no unfinished release of that id.
-        """
+        """Give up an unfinished release: its key is erased, its cost stays spent. Refuse an id of no such release."""
         with self._transaction() as execute:
             change = "UPDATE release SET key = NULL, record = NULL WHERE id = ? AND key IS NOT NULL"
             if execute(change, (check_name(release, "the release"),)).rowcount != 1:
@@ -301,7 +293,7 @@ class Ledger:
     def spent(self, dataset: str, column: str | None = None) -> Spent:
         """Return the cost of all releases of a dataset, or of one column of it, by basic composition."""
         with self._transaction() as execute:
-            return Spent(_sum_costs(execute, check_name(dataset, "the dataset"), column))
+            return _sum_costs(execute, check_name(dataset, "the dataset"), column)
 
 
 def default_path() -> Path:
@@ -313,13 +305,7 @@ def default_path() -> Path:
 
 
 def check_name(name: object, what: str) -> str:
-    """Return a name without its case, since `Census` and `census` are one dataset.
-
-    Raises
-    ------
-    InvalidInput
-        The name is not one line of 1 to 200 characters, or has a space at either end.
-    """
+    """Check a name, and return it without its case, since `Census` and `census` are one dataset."""
     if not isinstance(name, str) or not name or name != name.strip() or len(name) > 200 or not name.isprintable():
         raise InvalidInput(f"{what} is not a name: expected one line of at most 200 characters, no space at the ends")
     return unicodedata.normalize("NFC", name.casefold())
@@ -359,19 +345,19 @@ def _find_unfinished(execute: Execute, charge: Charge, *, again: bool) -> Charge
     return found
 
 
-def _sum_costs(execute: Execute, dataset: str, column: str | None = None) -> Fraction:
+def _sum_costs(execute: Execute, dataset: str, column: str | None = None) -> Spent:
     rows = execute(
         'SELECT epsilon, COUNT(*) FROM release WHERE dataset = ? AND "column" = COALESCE(?, "column") GROUP BY epsilon',
         (dataset, column),
     )
-    return sum((Fraction(epsilon) * count for epsilon, count in rows), Fraction())
+    return Spent(sum((Fraction(epsilon) * count for epsilon, count in rows), Fraction()))
 
 
 def _check_first(execute: Execute, charge: Charge, limit: Spent | None) -> None:
-    if not (total := _sum_costs(execute, charge.dataset, charge.column)):
+    spent = _sum_costs(execute, charge.dataset, charge.column)
+    if not spent.epsilon:
         return
-    spent = Spent(total)
-    allowed = limit is None or (Spent(_sum_costs(execute, charge.dataset)) + charge.total).within(limit)
+    allowed = limit is None or (_sum_costs(execute, charge.dataset) + charge.total).within(limit)
     message = (
         f"column {charge.column!r} of dataset {charge.dataset!r} was released before, for {spent} in total: another "
         f"release adds {charge.total}, to {spent + charge.total}, "

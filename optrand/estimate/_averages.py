@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 from optrand.base._suggestions import suggest_attributes
 from optrand.base._validation import Floats, check_real, check_squarable, rectangular, suggest_parameters
@@ -66,6 +65,8 @@ def normal(spread: Spread, confidence: float) -> float:
     >>> round(normal(Spread(10_000, variance=4.0, width=8.0), 0.95), 6)
     0.039204
     """
+    from scipy.special import stdtrit
+
     quantile = float(stdtrit(spread.size - 1, (1 + confidence) / 2))
     return quantile * math.sqrt(spread.variance / spread.size)
 

@@ -196,14 +196,13 @@ class LabelColumn:
         nowhere = self.question.labels.index(None) if self.question.nulls == "class" else MISSING
         if pa.types.is_null(cells.type):
             return np.full(len(column), nowhere, dtype=np.int32)
+        missing = np.zeros(len(cells), dtype=bool)
         if self.decimal is not None:
             # Text that stands for a missing number. A name is missing if the cell is empty.
             no_number = r"(?i)^[ \t]*(|na|n/a|nan|null|none)[ \t]*$"
             missing = _matches(cells, no_number if self.question.names is None else r"^[ \t]*$")
-        else:
-            missing = np.array(cells.is_null())
-            if pa.types.is_floating(cells.type):
-                missing |= np.isnan(cells.to_numpy(zero_copy_only=False))
+        elif pa.types.is_floating(cells.type):
+            missing = np.isnan(as_numpy(cells))
         found = self._numbers(cells) if self.question.names is None else self._names(cells)
         of_cells = np.append(np.where(missing, nowhere, found), nowhere)
         return of_cells.astype(np.int32)[at]
@@ -246,13 +245,13 @@ class LabelColumn:
         """Return the column of noisy labels, null for a missing one."""
         gaps, names = missing if missing.any() else None, self.question.names
         if names is None:
-            return pa.array(noisy, mask=gaps)
+            return as_arrow(noisy, gaps)
         if is_bytes(self.released_kind):
             encoded = [None if name is None else name.encode("utf-8", "surrogateescape") for name in names]
             declared = pa.array(encoded, self.released_kind)
         else:
             declared = pa.array(names, pa.string()).cast(self.released_kind)
-        return declared.take(pa.array(noisy.astype(np.int64), mask=gaps))
+        return declared.take(as_arrow(noisy.astype(np.int64), gaps))
 
 
 def refuse_labels(places: Places, question: Question) -> None:
@@ -323,29 +322,46 @@ def contents(column: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return held, np.frombuffer(places, dtype=np.int64)[cells.offset : cells.offset + len(cells) + 1]
 
 
+def as_numpy(cells: Any) -> NDArray[Any]:
+    """Return numbers or booleans as an array, anything for a null. Unlike Arrow's methods it does not load pandas."""
+    if pa.types.is_boolean(cells.type):
+        return as_numpy(cells.cast(pa.uint8())).view(np.bool_)
+    kind = np.dtype(cells.type.to_pandas_dtype())
+    if len(cells) == 0:
+        return np.zeros(0, dtype=kind)
+    return np.frombuffer(cells.buffers()[1], kind, len(cells), cells.offset * kind.itemsize)
+
+
+def as_arrow(cells: NDArray[Any], gaps: NDArray[np.bool_] | None = None) -> Any:
+    """Return numbers or booleans as a column, null in the gaps. This does not load pandas either."""
+    present = None if gaps is None else pa.py_buffer(np.packbits(~gaps, bitorder="little"))
+    data = np.packbits(cells, bitorder="little") if cells.dtype == np.bool_ else cells
+    return pa.Array.from_buffers(pa.from_numpy_dtype(cells.dtype), cells.size, [present, pa.py_buffer(data)])
+
+
 def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
-    """Return the distinct cells of a plain column, and the index of each row's cell among them, -1 if it is null.
+    """Return the distinct cells of a plain column, none of them null, and the index of each row's, -1 if it is null.
 
     Integers that occur in no row may be among them.
     """
     if pa.types.is_integer(column.type) and len(column) and not column.null_count:
-        integers = column.to_numpy()
+        integers = as_numpy(column)
         lowest, highest = int(integers.min()), int(integers.max())
         # A short range is indexed directly, without a hash table.
         if highest - lowest < 4096 and max(-lowest, highest) <= MAX_INTEGER:
-            return pa.array(np.arange(lowest, highest + 1, dtype=integers.dtype)), integers.astype(np.intp) - lowest
+            return as_arrow(np.arange(lowest, highest + 1, dtype=integers.dtype)), integers.astype(np.intp) - lowest
     if pa.types.is_null(column.type):
         return column, np.full(len(column), -1, dtype=np.intp)
     # Half floats by their bits: hash tables support them in later versions of pyarrow only.
     half = pa.types.is_float16(column.type)
     encoded = (column.view(pa.int16()) if half else column).dictionary_encode()
     cells = encoded.dictionary.view(pa.float16()) if half else encoded.dictionary
-    places: NDArray[np.intp] = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
-    return cells, places
+    places = np.where(as_numpy(encoded.indices.is_valid()), as_numpy(encoded.indices), -1)
+    return cells, places.astype(np.intp)
 
 
 def _matches(cells: Any, pattern: str) -> NDArray[np.bool_]:
-    return np.array(pc.fill_null(pc.match_substring_regex(cells, pattern), True))
+    return as_numpy(pc.match_substring_regex(cells, pattern))
 
 
 def _read_numbers(cells: Any, decimal: str | None) -> Floats:
@@ -368,11 +384,10 @@ def _read_decimals(texts: Any) -> Floats:
 
     A number with an exponent is read as a float, however large it is.
     """
-    written = pc.fill_null(texts, "nan")
-    numbers: Floats = np.array(written.cast(pa.float64()))
+    numbers: Floats = as_numpy(texts.cast(pa.float64())).copy()
     for row in np.flatnonzero(np.abs(numbers) >= MAX_INTEGER).tolist():
         # The float alone does not show whether a digit was lost.
-        text = written[row].as_py()
+        text = texts[row].as_py()
         if re.fullmatch(r"[+-]?[0-9]+\.?0*", text) and abs(Decimal(text)) > MAX_INTEGER:
             numbers[row] = np.nan
     return numbers
@@ -380,11 +395,11 @@ def _read_decimals(texts: Any) -> Floats:
 
 def _convert_numbers(cells: Any) -> Floats:
     if cells.type in (pa.float16(), pa.float32()):
-        return as_doubles(cells.to_numpy(zero_copy_only=False))
+        return as_doubles(as_numpy(cells))
     if pa.types.is_integer(cells.type) or pa.types.is_decimal(cells.type):
         # Through text, since Arrow does not round correctly from decimals.
         return _read_decimals(cells.cast(pa.string()))
-    return np.array(pc.fill_null(cells.cast(pa.float64(), safe=False), np.nan))
+    return as_numpy(cells.cast(pa.float64(), safe=False))
 
 
 def _read_texts(cells: Any) -> list[str | None]:

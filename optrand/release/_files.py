@@ -31,12 +31,24 @@ from optrand.base._files import check_folder, public_mode, sync_directory, take_
 from optrand.base._validation import check_flag, expect, suggest_parameters
 from optrand.errors import Interrupted, InvalidFile, InvalidInput
 from optrand.release._batches import Account, Listener, Rows, Sink, Table, check_column, label_column, release
-from optrand.release._parquet_tables import check_storable, conform, find_namesakes, make_schema, write_parquet
 from optrand.release._question import Question, check_names
 from optrand.release._record import ReleaseRecord, TableFile, digest_of
 from optrand.release._rows import as_group_texts
 from optrand.release._spark import open_frame
-from optrand.release._tables import SUFFIXES, CsvTable, check_writable, open_table, signs_of, suffix_of, write_csv
+from optrand.release._tables import (
+    SUFFIXES,
+    CsvTable,
+    check_storable,
+    check_writable,
+    conform,
+    find_namesakes,
+    make_schema,
+    open_table,
+    signs_of,
+    suffix_of,
+    write_csv,
+    write_parquet,
+)
 
 
 def record_path(target: str | os.PathLike[str]) -> Path:
@@ -161,17 +173,16 @@ def check_output(
     A run that was stopped after it published its files, but before the ledger marked it complete, is completed. A
     table, or the record of another release, that has the name already is refused.
     """
-    path, record, unfinished = record_path(output), None, None
+    path, unfinished = record_path(output), None
     # The ledger marks a release complete after it is published, so a run may have been stopped between the two.
     if account.ledger is not None and path.is_file():
         with suppress(InvalidFile, InvalidInput):
             record = ReleaseRecord.from_bytes(path.read_bytes())
-    if account.ledger is not None and record is not None:
-        charge = account.ledger.find_unfinished(record.release)
-        unfinished = charge if charge is not None and charge.dataset == account.dataset else None
-        if unfinished is not None and unfinished.question == question.digest and record.is_of(output):
-            account.ledger.complete([unfinished])
-            return False, record
+            charge = account.ledger.find_unfinished(record.release)
+            unfinished = charge if charge is not None and charge.dataset == account.dataset else None
+            if unfinished is not None and unfinished.question == question.digest and record.is_of(output):
+                account.ledger.complete([unfinished])
+                return False, record
     if output.exists() and not force:
         raise InvalidInput(f"{output} exists: choose another name, or overwrite it with force=True")
     if path.exists() and unfinished is None and not force:
@@ -460,22 +471,18 @@ class Signals:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _receive(self, number: int, _: FrameType | None) -> None:
+    def _receive(self, number: int, _: FrameType | None = None) -> None:
         if self._waiting:
             self._pending = number
             return
         self._waiting = True
-        raise self._describe_interruption(number)
-
-    def _describe_interruption(self, number: int) -> Interrupted:
-        return Interrupted(f"stopped by {signal.Signals(number).name}: {self.outcome}", released=self.released)
+        raise Interrupted(f"stopped by {signal.Signals(number).name}: {self.outcome}", released=self.released)
 
     @contextmanager
     def hold(self) -> Iterator[None]:
         """Defer signals to the end of the block. One that came meanwhile is raised then, unless an error ends it."""
-        before, self._waiting = self._waiting, True
+        self._waiting = True
         yield
-        self._waiting = before
-        if self._pending is not None and not before:
-            self._waiting = True
-            raise self._describe_interruption(self._pending)
+        self._waiting = False
+        if self._pending is not None:
+            self._receive(self._pending)

@@ -36,6 +36,9 @@ from optrand.release._cells import (
 from optrand.release._question import Nulls, Question
 from optrand.release._record import FrameRecord
 
+OPTIONS = [name for name in Question.__dataclass_fields__ if name not in ("column", "groups", "ids")]
+"""Options of a question that may differ by column."""
+
 Names = tuple[str | None, ...] | None
 """Declared labels of a column as text, None for numbers: see :attr:`.Question.names`."""
 
@@ -141,6 +144,8 @@ def randomize(
     >>> noisy.shape, record.epsilon, record.estimates.histogram
     ((3000,), 1.0, True)
     """
+    parameters = locals()
+    given = {name: parameters[name] for name in OPTIONS}
     framed = is_frame(data)
     known = isinstance(data, pa.Table | pa.RecordBatch) or is_of(data, "pandas", "DataFrame")
     if framed and not (known or is_of(data, "polars", "DataFrame")):
@@ -149,31 +154,15 @@ def randomize(
     several = isinstance(column, list)
     chosen = column if several else [column]
     _check_columns(data, column, chosen, framed=framed)
-    given = {
-        "epsilon": epsilon,
-        "labels": labels,
-        "task": task,
-        "prior": prior,
-        "randomizer": randomizer,
-        "loss": loss,
-        "bias_penalty": bias_penalty,
-        "outputs": outputs,
-        "clip": clip,
-        "nulls": nulls,
-        "gap": gap,
-    }
     id_columns = _public_columns(data, ids, "ids", framed=framed)
     group_columns = _public_columns(data, groups, "groups", framed=framed)
-    if several:
-        _check_options(given, chosen)
+    # A dict has the option of each of several columns, or leaves it at its default.
+    by_column = {option: value for option, value in given.items() if several and isinstance(value, Mapping)}
+    _check_options(by_column, chosen)
     questions = []
     for name in chosen:
-        # A dict has the option of each of several columns, or leaves it at its default.
-        options = {
-            option: value[name] if several and isinstance(value, Mapping) else value
-            for option, value in given.items()
-            if not (several and isinstance(value, Mapping)) or name in value
-        }
+        options = {option: value for option, value in given.items() if option not in by_column}
+        options |= {option: value[name] for option, value in by_column.items() if name in value}
         # A Series has a name of its own.
         own = getattr(data, "name", None)
         called = str(name) if name is not None else own if isinstance(own, str) and own else "labels"
@@ -187,10 +176,11 @@ def randomize(
         if any(_are_equal(column, cells) for column in group_columns.values()):
             raise InvalidInput("the groups equal the labels, cell by cell, and groups are public: name other columns")
     rows = len(next(iter(private.values())))
-    for what, cells in {**id_columns, **group_columns}.items():
+    public = {**id_columns, **group_columns}
+    for what, cells in public.items():
         if len(cells) != rows:
             raise InvalidInput(f"there are {len(cells)} {what} for {rows} labels, expected one for each")
-    table = Table(pa.table({**private, **id_columns, **group_columns}))
+    table = Table(pa.table({**private, **public}))
     sink = Sink(partial(_put_labels, data, {name: q.names for name, q in zip(chosen, questions, strict=True)}))
     # The warning names the caller, four frames up: above the listener, release, this function and its parameter check.
     records = release(table, questions, sink, account, Listener(warn=partial(warnings.warn, stacklevel=5)))
@@ -210,11 +200,9 @@ def _check_columns(data: Any, column: Any, chosen: Sequence[Any], *, framed: boo
         )
 
 
-def _check_options(given: Mapping[str, Any], chosen: Sequence[Any]) -> None:
+def _check_options(by_column: Mapping[str, Any], chosen: Sequence[Any]) -> None:
     """Refuse a dict of options that names another column, whose option would be lost, or a column without its own."""
-    for option, value in given.items():
-        if not isinstance(value, Mapping):
-            continue
+    for option, value in by_column.items():
         for name in value:
             if name not in chosen:
                 raise InvalidInput(
@@ -244,11 +232,10 @@ def _check_frame(data: Any, column: Any, labels: Any) -> None:
     if not is_of(data, "pandas", "DataFrame", "Series"):
         return
     own = column if is_of(data, "pandas", "DataFrame") else data.name
-    for name in {column, own} - {None}:
-        if name in list(data.index.names):
-            raise InvalidInput(
-                f"the index is named {name!r}, like the labels, and would be released with them: reset_index(drop=True)"
-            )
+    for name in {column, own} & set(data.index.names) - {None}:
+        raise InvalidInput(
+            f"the index is named {name!r}, like the labels, and would be released with them: reset_index(drop=True)"
+        )
     for number in range(data.index.nlevels):
         level = data.index.get_level_values(number)
         # A range from 0 in steps of 1 numbers the rows. Other ranges may be labels.
@@ -315,7 +302,11 @@ def _replace_labels(
         if is_of(data, "polars", "DataFrame"):
             rest = data if kept is None else data.filter(kept.tolist())
             return rest.with_columns([_to_polars(labels, rest.get_column(name)) for name, labels in noisy.items()])
-        table = _replace_in_table(as_table(data), noisy, kept)
+        table = as_table(data) if kept is None else as_table(data).filter(pa.array(kept))
+        for name, labels in noisy.items():
+            place = single_place(table.schema.names, name)
+            table = table.set_column(place, pa.field(name, labels.type), labels)
+        table = table.replace_schema_metadata(None)
         return table.combine_chunks().to_batches()[0] if isinstance(data, pa.RecordBatch) else table
     (labels,) = noisy.values()
     if is_of(data, "pandas", "Series"):
@@ -329,13 +320,6 @@ def _replace_labels(
     if isinstance(data, ARRAYS):
         return _to_array(labels, data, kept)
     return pa.chunked_array([labels]) if isinstance(data, pa.ChunkedArray) else labels
-
-
-def _replace_in_table(table: Any, noisy: Mapping[Any, Any], kept: NDArray[np.bool_] | None) -> Any:
-    rest = table if kept is None else table.filter(pa.array(kept))
-    for name, labels in noisy.items():
-        rest = rest.set_column(single_place(rest.schema.names, name), pa.field(name, labels.type), labels)
-    return rest.replace_schema_metadata(None)
 
 
 def _replace_in_pandas(
@@ -394,9 +378,6 @@ def _to_polars(labels: Any, like: Any) -> Any:
     noisy = type(like)(like.name, labels)
     if pa.types.is_floating(labels.type):
         return noisy
-    known = getattr(like.dtype, "categories", None)
-    if known is not None and type(like.dtype).__name__ == "Enum":
-        unknown = set(labels.drop_null().to_pylist()) - set(known.to_list())
-        if unknown:
-            raise InvalidInput("a declared class is not in the column's Enum: cast it to text first")
+    if type(like.dtype).__name__ == "Enum" and set(labels.drop_null().to_pylist()) - set(like.dtype.categories):
+        raise InvalidInput("a declared class is not in the column's Enum: cast it to text first")
     return noisy.cast(like.dtype)

@@ -21,7 +21,7 @@ response draws as many labels as cost :attr:`Limits.class_cost` of the probabili
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -47,7 +47,6 @@ from optrand.release._rows import Groups, Indices
 from optrand.sampling._entropy import EntropySource
 from optrand.sampling._priors import private_histogram, shrink_histograms
 from optrand.solvers import solve
-from optrand.studies import minimax
 
 
 def rehearse(question: Question, rows: int) -> str:
@@ -55,13 +54,8 @@ def rehearse(question: Question, rows: int) -> str:
 
     Return the reason why no histogram can be estimated from its outputs, or an empty text.
     """
-    epsilon = question.split(rows).labels
-    if not question.needs_prior:
-        found = _find_without_prior(question, epsilon)
-        prove(question, [found])
-        return Conditioning(found).obstacle
-    best = _find_best(question, question.problem(epsilon, None if question.buys_prior else question.prior))
-    return (Conditioning(best) if question.draws_optimum else condition(best)).obstacle
+    public = question.prior if isinstance(question.prior, np.ndarray) else None
+    return _fit(question, _find_best(question, question.split(rows).labels, public)).obstacle
 
 
 def draw_histograms(question: Question, counts: NDArray[Any], source: EntropySource) -> NDArray[np.int64] | None:
@@ -94,19 +88,18 @@ def find_mechanisms(
     # Sizes are public, so the split of the budget discloses nothing.
     split = question.split(int(sizes.sum()))
     announce("solving")
-    if not question.needs_prior:
-        return [Conditioning(_find_without_prior(question, split.labels))], None
     rows = np.bincount(pools_of(question, sizes), sizes)
     if noisy is not None:
         of_each = shrink_histograms(noisy, rows, split.prior)
     else:
-        of_each = np.atleast_2d(question.prior if isinstance(question.prior, np.ndarray) else 1.0)
+        public = question.prior if isinstance(question.prior, np.ndarray) else np.full(question.k, 1 / question.k)
+        of_each = public[np.newaxis]
     # Pools with the same prior share a mechanism.
     priors, inverse = np.unique(of_each, axis=0, return_inverse=True)
     of_pools = inverse.ravel().tolist()
-    best = [_find_best(question, question.problem(split.labels, prior)) for prior in priors]
+    best = [_find_best(question, split.labels, prior) for prior in priors]
     announce("making it fit for histograms")
-    fits = [Conditioning(one) if question.draws_optimum else condition(one) for one in best]
+    fits = [_fit(question, one) for one in best]
     relative = None
     if groups.columns and noisy is not None:
         relative = _relative_loss(question, split.labels, noisy, [best[place] for place in of_pools], rows)
@@ -128,12 +121,9 @@ def pools_of(question: Question, sizes: Indices) -> Indices:
     return pools
 
 
-def prove(question: Question, mechanisms: Iterable[Mechanism]) -> list[Certificate]:
-    """Return the certificate of each distinct mechanism. That of minimax bounds the largest loss of all labels."""
-    distinct = {id(one): one for one in mechanisms}.values()
-    if question.randomizer == "minimax":
-        return [certify(one, worst_case=True).require(gap=question.gap) for one in distinct]
-    return [certify(one).require(gap=math.inf) for one in distinct]
+def prove(question: Question, mechanism: Mechanism, gap: float = math.inf) -> Certificate:
+    """Return the certificate of a mechanism. That of minimax bounds the largest loss of all labels."""
+    return certify(mechanism, worst_case=question.randomizer == "minimax").require(gap=gap)
 
 
 def describe_prior(question: Question, groups: Groups, noisy: NDArray[np.int64] | None) -> str:
@@ -150,13 +140,18 @@ def describe_prior(question: Question, groups: Groups, noisy: NDArray[np.int64] 
     return f"estimated privately{empty}"
 
 
-def _find_best(question: Question, problem: Any) -> Mechanism:
-    """Return the mechanism of a problem, proven to be within the gap of the question."""
-    best = mechanism_for(problem, question.randomizer or "")
-    # Named randomizers that are not optimal are released with any gap, which the record states.
-    stated = question.rule in ("rr-top-k", "gap-response")
-    certify(best).require(gap=math.inf if stated else question.gap)
+def _find_best(question: Question, epsilon: float, prior: Floats | None) -> Mechanism:
+    """Return the mechanism of a question for a prior, by default a uniform one, proven to be within its gap."""
+    given = question.randomizer
+    best = given if isinstance(given, Mechanism) else mechanism_for(question.problem(epsilon, prior), given or "")
+    # Randomizers that are not optimal are released with any gap, which the record states.
+    optimal = given is None or given in ("optimal", "rr-with-prior", "rr-on-bins", "minimax")
+    prove(question, best, question.gap if optimal else math.inf)
     return best
+
+
+def _fit(question: Question, best: Mechanism) -> Conditioning:
+    return Conditioning(best) if question.draws_optimum else condition(best)
 
 
 def _relative_loss(
@@ -164,15 +159,21 @@ def _relative_loss(
 ) -> float:
     """Return the objective under the priors of pools, as a share of that of one mechanism for all rows."""
     total = np.maximum(noisy.sum(axis=0), 1)
-    single = _find_best(question, question.problem(epsilon, total / total.sum()))
+    single = _find_best(question, epsilon, total / total.sum())
     own = sum(size * expected_loss(one) for size, one in zip(rows, best, strict=True))
     common = sum(size * expected_loss(single, prior=one.problem.prior) for size, one in zip(rows, best, strict=True))
     return float(own / common) if common else 1.0
 
 
 def mechanism_for(problem: Problem, randomizer: str = "") -> Mechanism:
-    """Return the mechanism of a problem: the optimum, or a randomizer for its prior by name."""
+    """Return the mechanism of a problem: the optimum, or a randomizer by name."""
     name, _, size = randomizer.partition(":")
+    if name == "rr":
+        return rr(problem.labels, problem.epsilon)
+    if name == "debiased-rr":
+        return debiased_rr(problem.labels, problem.epsilon)
+    if name == "minimax":
+        return _find_minimax(problem)
     if size:
         found = rr_top_k(problem.prior, int(size), problem.epsilon)
         outputs = problem.labels[found.outputs.astype(np.intp)]
@@ -186,18 +187,11 @@ def mechanism_for(problem: Problem, randomizer: str = "") -> Mechanism:
     return solve(problem)
 
 
-def _find_without_prior(question: Question, epsilon: float) -> Mechanism:
-    given = question.randomizer
-    return given if isinstance(given, Mechanism) else _solve_without_prior(given, question.problem(epsilon))
-
-
-# Solved before the charge, and used after it: minimax over 500 labels takes half a minute.
+# Solved before the charge, and used after it: 500 labels take half a minute.
 @lru_cache(maxsize=4)
-def _solve_without_prior(name: str, problem: Problem) -> Mechanism:
-    if name == "rr":
-        return rr(problem.labels, problem.epsilon)
-    if name == "debiased-rr":
-        return debiased_rr(problem.labels, problem.epsilon)
+def _find_minimax(problem: Problem) -> Mechanism:
+    from optrand.studies import minimax
+
     if isinstance(problem.outputs, Grid):
         raise InvalidInput("minimax takes outputs on the line or an interval, not a grid: leave the grid out")
     return minimax(problem.labels, problem.epsilon, bias_penalty=problem.bias_penalty, outputs=problem.outputs)
@@ -249,18 +243,13 @@ class Conditioning:
             return str(error)
         return ""
 
-    @property
-    def possible(self) -> bool:
-        """Whether histograms, and losses without the noise's bias, can be estimated."""
-        return not self.obstacle
-
     @cached_property
     def count_errors(self) -> Floats | None:
         """Standard deviation of the noise on each count, ``(k,)``, for one row under the prior.
 
         None if there is no histogram, or too many labels to compute it.
         """
-        if not self.possible or self.mechanism.labels.size > LIMITS.labels:
+        if self.obstacle or self.mechanism.labels.size > LIMITS.labels:
             return None
         squares = [self._debiasing.chances @ values**2 for *_, values in self._debiasing.indicators()]
         return freeze_array(np.sqrt(np.maximum(np.concatenate(squares) - self._debiasing.prior, 0.0)))
@@ -279,7 +268,7 @@ class Conditioning:
     @property
     def multiple(self) -> float:
         """Largest ratio of the two errors, infinite without a histogram, NaN if it was not computed."""
-        if not self.possible:
+        if self.obstacle:
             return math.inf
         if self.count_errors is None:
             return math.nan
@@ -325,7 +314,7 @@ class Estimates:
     def of(cls, fits: Sequence[Conditioning], rows: NDArray[Any], bias: float) -> Estimates:
         """Return the errors of a release whose pools have these numbers of rows and independent noise."""
         labels, total = fits[0].mechanism.labels, int(rows.sum())
-        obstacle = next((fit.obstacle for fit in fits if not fit.possible), None)
+        obstacle = next((fit.obstacle for fit in fits if fit.obstacle), None)
         variances = [float(fit.mechanism.problem.prior @ fit.mechanism.table.variances) for fit in fits]
         one = math.sqrt(float(rows @ np.array(variances)) / total)
         errors = [fit.count_errors for fit in fits]

@@ -199,7 +199,8 @@ class ReleaseRecord(Released):
         pools, split = pools_of(question, sizes), question.split(int(sizes.sum()))
         rows = np.bincount(pools, sizes, len(fits))
         mechanisms = [fit.mechanism for fit in fits]
-        proofs = prove(question, mechanisms)
+        distinct = {id(one): one for one in mechanisms}
+        proofs = [prove(question, one) for one in distinct.values()]
         # The prior's part is spent in full, the labels' part as proven for the table that draws.
         spent = decimal_value(split.prior) + max(Fraction(least_reading(proof.epsilon)) for proof in proofs)
         bias = max(proof.bias for proof in proofs)
@@ -241,13 +242,7 @@ class ReleaseRecord(Released):
 
     @property
     def mechanism(self) -> Mechanism:
-        """Mechanism that drew the labels.
-
-        Raises
-        ------
-        InvalidInput
-            A release by groups, each of which has its own.
-        """
+        """Mechanism that drew the labels. Raise InvalidInput if groups have different ones."""
         if len(self.distinct) > 1:
             raise InvalidInput(
                 f"the release is by groups of {', '.join(self.groups)}, each with a mechanism of its own: take one of "
@@ -295,13 +290,7 @@ class ReleaseRecord(Released):
         return self.distinct, self.places[codes], values
 
     def numbers(self, released: ArrayLike) -> ArrayLike:
-        """Return released numbers, NaN for a missing one, and released names as their places.
-
-        Raises
-        ------
-        InvalidInput
-            A name that was not declared.
-        """
+        """Return released numbers, NaN for a missing one, and names as their places. Refuse an undeclared name."""
         if self.task == "regression" and type(released) is np.ndarray and released.dtype != object:
             return released
         if is_frame(released):
@@ -353,10 +342,9 @@ class ReleaseRecord(Released):
 
     def _document(self) -> dict[str, Any]:
         document = {name: getattr(self, name) for name in FIELDS}
-        for name in PARTS:
-            document[name] = None if document[name] is None else asdict(document[name])
         return {
             **document,
+            **{name: asdict(document[name]) for name in PARTS if document[name] is not None},
             "gap": self.gap if math.isfinite(self.gap) else None,
             "mechanisms": [one._document for one in self.distinct],
             # Pairs, since an object is sorted and would lose their order.
@@ -376,7 +364,7 @@ FIELDS = tuple(ReleaseRecord.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
-class FrameRecord:
+class FrameRecord(Mapping[Hashable, ReleaseRecord]):
     """Records of several columns of one frame, whose costs add up.
 
     Attributes
@@ -390,11 +378,8 @@ class FrameRecord:
     @property
     def epsilon(self) -> float:
         """Total in nats: the exact sum over the columns, rounded up."""
-        return decimal_above(
-            sum(
-                (decimal_value(part) for one in self.columns.values() for part in vars(one.parts).values()), Fraction(0)
-            )
-        )
+        parts = [decimal_value(part) for one in self.columns.values() for part in vars(one.parts).values()]
+        return decimal_above(sum(parts, Fraction(0)))
 
     def __getitem__(self, column: Hashable) -> ReleaseRecord:
         """Return the record of one column."""
@@ -403,10 +388,6 @@ class FrameRecord:
     def __iter__(self) -> Iterator[Hashable]:
         """Return an iterator over the columns."""
         return iter(self.columns)
-
-    def __contains__(self, column: object) -> bool:
-        """Decide whether a column is among them."""
-        return column in self.columns
 
     def __len__(self) -> int:
         """Return the number of columns."""
@@ -486,7 +467,7 @@ def _read(content: Any) -> ReleaseRecord:
 
 
 def _lines(sealed: dict[str, Any]) -> bytes:
-    """Return the canonical bytes with line ends between fields, for readability. The digest does not cover them."""
+    """Return the canonical bytes with line ends between fields, which the digest does not cover."""
     lines = (_strict_json.canonical({name: sealed[name]}).decode().strip()[1:-1] for name in sorted(sealed))
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 

@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from optrand.base._files import sync_directory
 from optrand.errors import InputChanged, InvalidInput, OptrandError
 from optrand.release._batches import Listener, Reader, Rows, Sums, Table, sum_rows
-from optrand.release._parquet_tables import write_parquet
 from optrand.release._question import Question
 from optrand.release._rows import column_ids
+from optrand.release._tables import write_parquet
 
 Batches = Iterable[Any]
 Report = dict[str, list[Any]]
@@ -49,7 +49,7 @@ CHANGED = (
 
 @contextmanager
 def open_frame(frame: Any, target: Path, question: Question, listener: Listener) -> Iterator[Table]:
-    """Open a Spark frame as a table. Its jobs and broadcast variables end with the block.
+    """Open a Spark frame as a table. Broadcast variables are destroyed at the end, and jobs cancelled on an error.
 
     The target is an absolute path of a folder on a disk that the driver and all workers share. The frame is computed
     three times: for its labels, for its ids, and to be written. Sessions of Spark Connect, which has no broadcast
@@ -76,8 +76,23 @@ def open_frame(frame: Any, target: Path, question: Question, listener: Listener)
             "Spark does not encrypt its temporary files: the key of the noise is in one of them until the release "
             "ends. Start the session with spark.io.encryption.enabled=true"
         )
-    with _jobs(context) as broadcast:
+    sent: list[Any] = []
+
+    def broadcast(work: Work) -> Any:
+        sent.append(context.broadcast(work))
+        return sent[-1]
+
+    tag = f"optrand-{uuid.uuid4().hex}"
+    context.addJobTag(tag)
+    try:
         yield _SparkTable(frame, broadcast)
+    except BaseException:
+        context.cancelJobsWithTag(tag)
+        raise
+    finally:
+        context.removeJobTag(tag)
+        for variable in sent:
+            variable.destroy(blocking=True)
 
 
 class _SparkTable(Table):
@@ -104,7 +119,7 @@ class _SparkTable(Table):
         return self.frame if columns is None else self.frame.select([_quote(name) for name in columns])
 
     def _distinct_ids(self, reader: Reader) -> Any:
-        """Return the frame of distinct ids, with the column ``count`` of how often each occurs."""
+        """Return the frame of distinct ids."""
         from pyspark.sql import functions
 
         cells = []
@@ -113,16 +128,19 @@ class _SparkTable(Table):
             # As bytes, since a collation may equate different texts.
             text = self.frame.schema[name].dataType.typeName() == "string"
             cells.append((cell.cast("binary") if text else cell).alias(name))
-        return self.frame.select(cells).groupBy([_quote(name) for name in reader.id_columns]).count()
+        return self.frame.select(cells).distinct()
 
     def scan(self, reader: Reader, sink: Any, listener: Listener) -> tuple[list[NDArray[np.intp]], Sums, int]:  # noqa: ARG002
         """Make the first pass: count labels, check ids, and refuse invalid ones."""
         found = self._collect(self.select(reader.source_columns), partial(_count_labels, reader))
         # Labels first: if one is refused, the ids need no check.
-        ids = found if found["refused"] else self._collect(self._distinct_ids(reader), partial(_check_ids, reader))
+        ids = found if found["refused"] else self._collect(self._distinct_ids(reader), partial(_sum_ids, reader))
         if ids["refused"]:
             raise InvalidInput(min(ids["refused"]))
-        if not np.array_equal(_total(ids["ids"]), _total(found["ids"])):
+        distinct, every = _total(ids["ids"]), _total(found["ids"])
+        if distinct[0] < every[0]:
+            raise InvalidInput("at least two records have the same id: ids must be unique over the whole table")
+        if not np.array_equal(distinct, every):
             raise InputChanged(CHANGED)
         counts = np.sum(np.array(found["counts"], dtype=np.intp), axis=0)
         return [counts], _total(found["sums"])[np.newaxis], sum(found["released"])
@@ -165,11 +183,6 @@ def _total(sums: Sequence[Any]) -> Sums:
     return total
 
 
-def _add(report: Report, name: str, sums: Sums) -> None:
-    """Add sums over another batch to those in a report, whose size stays the same."""
-    report[name] = [_total([*report[name], sums]).tolist()]
-
-
 def _read(reader: Reader, batches: Batches, report: Report) -> Iterator[tuple[Any, Rows]]:
     """Yield batches and their rows, and sum them. All are read, even if one of them is refused."""
     for batch in batches:
@@ -178,8 +191,8 @@ def _read(reader: Reader, batches: Batches, report: Report) -> Iterator[tuple[An
         except InvalidInput as error:
             report["refused"].append(str(error))
         else:
-            _add(report, "sums", rows.sums[0])
-            report["released"] = [sum(report["released"]) + rows.size]
+            report["sums"].append(rows.sums[0].tolist())
+            report["released"].append(rows.size)
             yield batch, rows
 
 
@@ -205,24 +218,20 @@ def _count_labels(reader: Reader, batches: Batches) -> Report:
     counts = np.zeros((len(reader.groups.names), reader.questions[0].k), dtype=np.int64)
     for _, rows in _read(reader, batches, report):
         counts += rows.counts(0, *counts.shape)
-        _add(report, "ids", sum_rows(reader.secret, rows.ids))
+        report["ids"].append(sum_rows(reader.secret, rows.ids).tolist())
     report["counts"] = [counts.tolist()]
     return report
 
 
-def _check_ids(reader: Reader, batches: Batches) -> Report:
-    """Sum distinct ids. Their batches have a column ``count`` of how often each occurs."""
+def _sum_ids(reader: Reader, batches: Batches) -> Report:
     report: Report = defaultdict(list)
-    names = reader.id_columns
     for batch in batches:
-        if int(np.max(batch.column("count").to_numpy(zero_copy_only=False), initial=0)) > 1:
-            report["refused"].append("at least two records have the same id: ids must be unique over the whole table")
         try:
-            ids = column_ids([batch.column(i) for i in range(len(names))], names, key=reader.secret)
+            ids = column_ids(batch.columns, reader.id_columns, key=reader.secret)
         except InvalidInput as error:
             report["refused"].append(str(error))
         else:
-            _add(report, "ids", sum_rows(reader.secret, ids))
+            report["ids"].append(sum_rows(reader.secret, ids).tolist())
     return report
 
 
@@ -256,25 +265,3 @@ def _write_labels(reader: Reader, names: Sequence[str], folder: Path, batches: B
         path.unlink(missing_ok=True)
         raise
     return report
-
-
-@contextmanager
-def _jobs(context: Any) -> Iterator[Callable[[Work], Any]]:
-    """Yield a function that broadcasts. Variables are destroyed at the end, and jobs are cancelled on an error."""
-    sent: list[Any] = []
-
-    def broadcast(work: Work) -> Any:
-        sent.append(context.broadcast(work))
-        return sent[-1]
-
-    tag = f"optrand-{uuid.uuid4().hex}"
-    context.addJobTag(tag)
-    try:
-        yield broadcast
-    except BaseException:
-        context.cancelJobsWithTag(tag)
-        raise
-    finally:
-        context.removeJobTag(tag)
-        for variable in sent:
-            variable.destroy(blocking=True)

@@ -1,7 +1,7 @@
-"""Tables in files, whose kind is the suffix of their name, and separated values, whose quotes are checked.
+"""Tables in files, whose kind is the suffix of their name: separated values, Parquet, and partitioned folders.
 
-Cells other than labels keep their bytes, in any encoding like ASCII. A cell is quoted only if it has to be, lines end
-in a line feed, and a byte-order mark and blank lines go.
+Columns other than the labels keep their types and values, and in separated values their bytes, in any encoding like
+ASCII. There a cell is quoted only if it has to be, lines end in a line feed, and a byte-order mark and blank lines go.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 import os
 import re
 import zlib
@@ -16,18 +17,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
+import pyarrow.parquet
 
 from optrand.base._files import temporary_file
 from optrand.base._suggestions import missing
 from optrand.errors import InvalidInput
 from optrand.release._batches import Table, label_column
 from optrand.release._cells import MISSING, NO_LABEL, UNDECLARED, contents, is_bytes
-from optrand.release._parquet_tables import ParquetTable
 from optrand.release._question import Question
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
@@ -43,7 +45,7 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
 
 
 def signs_of(path: Path, separator: str | None = None, decimal: str | None = None) -> tuple[str, str] | None:
-    """Return separator and decimal point of separated text, by default those of its name, or None for Parquet."""
+    """Return separator and decimal point of text, by default those of its name, or None for Parquet."""
     if not all(isinstance(each, str | None) for each in (separator, decimal)):
         raise InvalidInput("separator and decimal are one character each, expected text")
     if (path.is_dir() and not path.name.lower().endswith(SUFFIXES[:-1])) or suffix_of(path) == ".parquet":
@@ -58,10 +60,7 @@ def signs_of(path: Path, separator: str | None = None, decimal: str | None = Non
 def open_table(
     path: str | os.PathLike[str], *, separator: str | None = None, decimal: str | None = None
 ) -> CsvTable | ParquetTable:
-    """Open a CSV file with a header, a Parquet file, or a folder of Parquet files, to be read in batches.
-
-    Separated text has the marks of its name, unless others are given.
-    """
+    """Open a CSV file with a header, a Parquet file, or a folder of Parquet files, to be read in batches."""
     file = Path(path)
     signs = signs_of(file, separator, decimal)
     if signs is None and (file.is_dir() or file.is_file()):
@@ -89,16 +88,6 @@ def diagnose_table(
     return {"rows": int(counts.sum()), **{name: int(counts[-code]) for name, code in found.items()}}
 
 
-def check_signs(separator: str, decimal: str) -> tuple[str, str]:
-    """Check the character between cells and the decimal point of labels, ``.`` or ``,``, of separated text."""
-    known = len(separator) == 1 and separator.isascii() and not separator.isalnum()
-    if not known or separator in '"\r\n.+- \\\0':
-        raise InvalidInput(f"the separator is {separator!r}, expected one character such as a comma, ';', '|' or a tab")
-    if decimal not in (".", ","):
-        raise InvalidInput(f"the decimal point is {decimal!r}, expected '.' or ','")
-    return separator, decimal
-
-
 class CsvTable(Table):
     """A CSV or TSV file, perhaps gzipped. Batches hold bytes, null for an empty cell without quotes.
 
@@ -115,7 +104,13 @@ class CsvTable(Table):
 
     def __init__(self, path: Path, separator: str, decimal: str) -> None:
         self.path, self.files = path, (path,)
-        self.separator, self.decimal = check_signs(separator, decimal)
+        self.separator, self.decimal = separator, decimal
+        if len(separator) != 1 or not separator.isascii() or separator.isalnum() or separator in '"\r\n.+- \\\0':
+            raise InvalidInput(
+                f"the separator is {separator!r}, expected one character such as a comma, ';', '|' or a tab"
+            )
+        if decimal not in (".", ","):
+            raise InvalidInput(f"the decimal point is {decimal!r}, expected '.' or ','")
         between = re.escape(separator.encode())
         closed = rb'"(?:[^"]++|"")*+"'
         cell = rb"(?:" + closed + rb'|(?!")[^' + between + rb"\r\n]*+)"
@@ -177,7 +172,7 @@ class CsvTable(Table):
                 yield held
 
     def _read_start(self, source: Any) -> bytes:
-        data = self._read(source, self.block)
+        data: bytes = self._read(source, self.block)
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise InvalidInput(f"{self.path.name} is UTF-16 text: save it as UTF-8")
         data = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
@@ -185,12 +180,11 @@ class CsvTable(Table):
             raise InvalidInput(f"{self.path.name} is empty, expected a header and rows")
         return data
 
-    def _read(self, source: Any, size: int) -> bytes:
+    def _read(self, source: Any, size: int) -> Any:
         try:
-            data: bytes = source.read(size)
+            return source.read(size)
         except (gzip.BadGzipFile, EOFError, zlib.error):
             raise InvalidInput(f"{self.path.name} is a damaged gzip file: it cannot be unpacked") from None
-        return data
 
     def _whole(self, data: bytes) -> int:
         """Return the length of the whole records at the beginning of some data."""
@@ -251,10 +245,8 @@ def check_writable(kind: Any, name: str) -> None:
     try:
         if isinstance(plain, pa.BaseExtensionType) and is_bytes(plain.storage_type):
             raise pa.ArrowNotImplementedError
-        if not is_bytes(plain):
-            # Only a time of day needs its zone looked up.
-            cells = pa.array([0] if pa.types.is_timestamp(plain) else [], plain)
-            cells.cast(pa.string())
+        # Only a time of day needs its zone looked up.
+        _text(pa.array([0] if pa.types.is_timestamp(plain) else [], plain), ".")
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         raise InvalidInput(
             f"column {name!r} is of type {kind}, which CSV cannot hold: drop it, or write Parquet"
@@ -292,7 +284,6 @@ def write_csv(
 
 
 def _text(column: Any, decimal: str) -> Any:
-    """Return cells as they are written, without quotes."""
     column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
     if pa.types.is_floating(column.type):
         encoded = column.cast(pa.float64()).dictionary_encode()
@@ -315,3 +306,196 @@ def _quote(cells: Any, separator: str) -> Any:
 def _bytes_of(cells: Any) -> bytes:
     data, places = contents(cells)
     return data[places[0] : places[-1]].tobytes()
+
+
+class ParquetTable(Table):
+    """A Parquet file, or all of a folder, whose columns must have the same names and types that can be unified."""
+
+    path: Path
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        _refuse_table_formats(path)
+        # Names that begin with a dot or an underscore are not part of a partitioned table.
+        below = [(file, file.relative_to(path).parts) for file in sorted(path.rglob("*.parquet")) if file.is_file()]
+        shown = [file for file, parts in below if not any(part.startswith((".", "_")) for part in parts)]
+        self.files = tuple(shown) if path.is_dir() else (path,)
+        if not self.files:
+            raise InvalidInput(f"{path.name} is a folder without files whose names end in .parquet: expected a table")
+        schemas = []
+        for file in self.files:
+            with self._open(file) as opened:
+                schemas.append(opened.schema_arrow)
+        try:
+            unified = pa.unify_schemas([schema.remove_metadata() for schema in schemas], promote_options="permissive")
+            if any(schema.names != unified.names for schema in schemas):
+                raise pa.ArrowInvalid
+        except pa.ArrowException:
+            raise InvalidInput(
+                f"the files of {path.name} differ in their columns or types: expected those of one table"
+            ) from None
+        self.schema = schemas[0] if len(schemas) == 1 else unified.with_metadata(schemas[0].metadata)
+        self._folders = [_partition(file.relative_to(path).parts[:-1]) for file in self.files] if path.is_dir() else []
+        self.partitions = tuple(
+            name
+            for name in (self._folders[0] if self._folders else {})
+            if name not in self.schema.names and all(name in found for found in self._folders)
+        )
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield the number of a file, and batches of some columns, by default of all that are in the file."""
+        rows = 0
+        # A batch without columns loses its number of rows.
+        read = [name for name in self.schema.names if columns is None or name in columns] or self.schema.names[:1]
+        partitions = [name for name in self.partitions if columns is not None and name in columns]
+        wanted = [self.schema.field(name).type for name in read] if columns is not None else self.schema.types
+        for part, file in enumerate(self.files):
+            with self._open(file) as opened:
+                for batch in opened.iter_batches(1 << 16, columns=None if columns is None else read):
+                    rows += batch.num_rows
+                    arrays = [c.cast(kind) if c.type != kind else c for c, kind in zip(batch, wanted, strict=True)]
+                    for name in partitions:
+                        value = pa.scalar(self._folders[part][name], pa.string())
+                        arrays.append(pa.repeat(value, batch.num_rows))
+                    yield part, pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *partitions])
+        if rows == 0:
+            raise InvalidInput(f"{self.path.name} has no rows: there is nothing to randomize")
+
+    @staticmethod
+    @contextmanager
+    def _open(file: Path) -> Iterator[Any]:
+        """Open a file. Errors of Arrow and of the system become one that names the file alone."""
+        try:
+            # Read through buffers of a fixed size in place of whole column chunks.
+            with pa.parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20) as opened:
+                yield opened
+        except (pa.ArrowException, OSError):
+            raise InvalidInput(f"{file.name} cannot be read as Parquet: it is damaged or of another kind") from None
+
+
+def _partition(folders: Sequence[str]) -> dict[str, str | None]:
+    """Return columns and their values in the names of folders, as Hive writes them."""
+    pairs = (folder.split("=", 1) for folder in folders if "=" in folder)
+    return {unquote(name): None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for name, value in pairs}
+
+
+# A row group ends at the first of these limits, in rows and in bytes of memory.
+GROUP_ROWS, GROUP_BYTES = 1 << 18, 1 << 26
+
+
+@contextmanager
+def write_parquet(schema: Any, path: Path, *, distinct: Sequence[str] = ()) -> Iterator[Callable[[Any], None]]:
+    """Yield a function that appends a batch to a new Parquet file, which only its owner can read.
+
+    Columns are cast to the types of the schema. No two cells of `distinct` columns, such as record ids, are equal, so a
+    dictionary of them would only cost time and space.
+    """
+    held: list[Any] = []
+
+    def write(batch: Any) -> None:
+        held.append(conform(batch, schema))
+        rows, size = (sum(getattr(one, name) for one in held) for name in ("num_rows", "nbytes"))
+        if rows >= GROUP_ROWS or size >= GROUP_BYTES:
+            flush()
+
+    def flush() -> None:
+        # Each call makes a row group.
+        writer.write_table(pa.Table.from_batches(held, schema))
+        held.clear()
+
+    # Parquet renames the parts of nested columns.
+    flat = not any(pa.types.is_nested(field.type) for field in schema)
+    repeated = [name for name in schema.names if name not in distinct] if flat else True
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with temporary_file(path) as file, pa.parquet.ParquetWriter(file, schema, use_dictionary=repeated) as writer:
+        yield write
+        if held:
+            flush()
+
+
+def conform(batch: Any, schema: Any) -> Any:
+    """Return a batch with the types and names of a schema."""
+    try:
+        columns = [
+            column if column.type == field.type else column.cast(field.type)
+            for column, field in zip(batch.columns, schema, strict=True)
+        ]
+    except pa.ArrowInvalid:
+        raise InvalidInput("at least one cell is not UTF-8 text, as Parquet needs: save the table as UTF-8") from None
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def make_schema(schema: Any, column: str, kind: Any) -> Any:
+    """Make the schema of a released table: the label's column with a new type, and no metadata except those of pandas.
+
+    These describe the other columns, an index among them. All others may hold a statistic of the true labels.
+    """
+    fields = schema.set(schema.names.index(column), pa.field(column, kind)).with_metadata(None)
+    notes, described = _pandas_notes(schema)
+    if not described:
+        return fields
+    if column in described:
+        # The label's entry is made anew, as pandas needs it if the labels are an index.
+        described[column] = {
+            "name": column,
+            "field_name": column,
+            "metadata": None,
+            "pandas_type": str(kind).replace("double", "float64"),
+            "numpy_type": kind.to_pandas_dtype().__name__,
+        }
+    kept: dict[str, Any] = {
+        name: notes[name] for name in ("column_indexes", "creator", "pandas_version") if name in notes
+    }
+    kept["columns"] = [note for name, note in described.items() if name in schema.names]
+    # An index is a released column, or a range that is not named like the label.
+    kept["index_columns"] = [
+        entry
+        for entry in notes.get("index_columns", [])
+        if (entry in schema.names if isinstance(entry, str) else entry.get("name") != column)
+    ]
+    return fields.with_metadata({"pandas": json.dumps(kept)})
+
+
+def _pandas_notes(schema: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the metadata of pandas on a frame, and on its columns by their names in the file."""
+    try:
+        notes = json.loads((schema.metadata or {})[b"pandas"])
+        return notes, {note.get("field_name") or note["name"]: note for note in notes["columns"]}
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return {}, {}
+
+
+def check_storable(schema: Any) -> None:
+    """Refuse a column whose type Parquet does not have."""
+    for field in schema:
+        try:
+            pa.parquet.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])).close()
+        except pa.ArrowException:
+            raise InvalidInput(
+                f"column {field.name!r} is of type {field.type}, which Parquet cannot hold: drop it"
+            ) from None
+
+
+def find_namesakes(schema: Any, column: str) -> tuple[str, ...]:
+    """Return other columns that pandas names like the labels, such as an index of their values."""
+    _, described = _pandas_notes(schema)
+    return tuple(name for name in schema.names if name != column and described.get(name, {}).get("name") == column)
+
+
+def _refuse_table_formats(path: Path) -> None:
+    """Refuse a table with a log of its files, as rows that the log has removed would be released."""
+    marks = {
+        "_delta_log": "Delta",
+        ".hoodie": "Hudi",
+        "_spark_metadata": "Spark",
+        "metadata/*.metadata.json*": "Iceberg",
+    }
+    folders = [folder for folder in (path, *path.rglob("*"), *path.resolve().parents) if folder.is_dir()]
+    found = [name for mark, name in marks.items() if any(any(folder.glob(mark)) for folder in folders)]
+    if all((path / name).is_dir() for name in ("snapshot", "manifest", "schema")):
+        found.append("Paimon")
+    if found:
+        raise InvalidInput(
+            f"{path.name} belongs to a table of {found[0]}, whose log lists the files that count: read it with a "
+            "library of that format and release the frame, or export it as plain Parquet"
+        )
