@@ -155,7 +155,6 @@ OF_A_SWEEP = [
     ("--epsilon", "0:1:3", "--epsilon is 0.0"),
     ("--bias-penalty", "0:inf:3", "a finite range"),
     ("-o", "nowhere/sweep.csv", "not a folder"),
-    ("--picture", "f.txt", "name a .png, .svg or .pdf file"),
 ]
 
 BAD_OPTIONS = [

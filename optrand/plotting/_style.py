@@ -165,7 +165,8 @@ def fix_style() -> Iterator[None]:
 
     DejaVu Sans, which comes with matplotlib, has the glyphs that the font of the session may lack.
     """
-    fonts = {name: value for name, value in matplotlib.rcParams.items() if name.startswith("font.")}
+    # By name, since reading the backend would load pyplot.
+    fonts = {name: matplotlib.rcParams[name] for name in matplotlib.rcParams if name.startswith("font.")}
     if fonts["font.family"] != matplotlib.rcParamsDefault["font.family"]:
         fonts["font.family"] = [*fonts["font.family"], "DejaVu Sans"]
     with matplotlib.style.context(["default", fonts | STYLE]):
