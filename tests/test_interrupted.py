@@ -189,6 +189,9 @@ def test_what_is_under_way_or_was_left_is_not_overwritten() -> None:
     assert_error("left over from another release", release, again=True, budget=None)
     Path(".link.csv.release").symlink_to(".")
     assert_error("is a symbolic link", release, "link.csv")
+    # As on a full disk, the lock can never be taken.
+    Path(".full.csv.release", "lock").mkdir(parents=True)
+    assert_error("full.csv.release cannot be locked", release, "full.csv", error=OSError)
     assert len(Ledger("ledger.sqlite").entries()) == 1
 
 

@@ -387,27 +387,29 @@ def _lock(folder: Path, target: Path) -> sqlite3.Connection | None:
     if folder.is_symlink():
         raise InvalidInput(f"{folder} is a symbolic link: remove it")
     folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / "lock"
+    path, lock = folder / "lock", None
     try:
         path.touch(mode=0o600)
         before = path.stat().st_ino
         lock = sqlite3.connect(path, timeout=0, isolation_level=None)
-    except (FileNotFoundError, sqlite3.OperationalError):
-        return None
-    try:
         lock.execute("BEGIN EXCLUSIVE")
         # If another run has removed the folder and made a new one, this lock guards nothing.
         if path.stat().st_ino == before:
             return lock
     except sqlite3.OperationalError as error:
-        if "locked" in str(error):
+        if lock is not None:
             lock.close()
+        if "locked" in str(error):
             raise InvalidInput(
                 f"another process prepares a release of {target}: wait for it, or end it and try again"
             ) from None
+        # Another run removed the folder, or the disk is full.
+        if path.exists():
+            raise OSError(f"{folder} cannot be locked: {error}") from None
     except FileNotFoundError:
         pass
-    lock.close()
+    if lock is not None:
+        lock.close()
     return None
 
 
