@@ -272,6 +272,21 @@ def test_a_single_label_has_a_loss_and_an_epsilon_of_zero_without_a_sign():
     assert math.copysign(1.0, record.realised_epsilon) == math.copysign(1.0, record.noisy_label_loss) == 1.0
 
 
+def test_masked_cells_and_nulls_of_pandas_are_missing():
+    given = np.ma.array(NUMBERS, mask=[0, 1, 0, 0, 0, 0, 1, 0])
+    assert_error("missing", randomized, given, labels=range(4))
+    kept, record = randomized(given, labels=range(4), nulls="drop")
+    assert (len(kept), record.rows, np.ma.getmaskarray(kept).any()) == (6, 6, False)
+    passed, record = randomized(given, labels=range(4), nulls="pass")
+    assert (passed.mask.tolist(), record.rows) == (given.mask.tolist(), 6)
+    for dtype, cells, classes in (("boolean", [True, None, False], [True, False]), ("Int64", [1, None, 2], [1, 2])):
+        series = pd.Series(cells, dtype=dtype)
+        assert randomized(series, labels=classes, task="classification", nulls="pass").table.dtype == series.dtype
+    names, record = randomized(["no", None, "yes"], labels=["yes", "no", None], nulls="class")
+    assert record.rows == 3
+    assert set(names) <= {"yes", "no", None}
+
+
 @pytest.mark.parametrize(
     "given",
     [["no", math.nan, "yes", None], np.array(["no", np.nan, "yes", None], dtype=object)],

@@ -72,6 +72,8 @@ def test_the_commands_that_options_spoil_succeed(name):
     if name == "numbers":
         again = invoke("randomize", "in.csv", "again.csv", *NUMBERS, *REST, code=5)
         assert "--again" in again.stderr
+        more = invoke("randomize", "in.csv", "again.csv", *NUMBERS, *REST, "--again", "--budget", "1.5", code=5)
+        assert "over the budget of epsilon 1.5" in more.stderr
 
 
 NO_NUMBERS = ("", " ", "nan", "-inf", "-1", "1_0", "0x1", "1e", "one", "--", "1e400", "\N{ARABIC-INDIC DIGIT ONE}")

@@ -20,7 +20,7 @@ from benchmarks.learning.convex import law
 from benchmarks.learning.experiment import NON_PRIVATE, Cell, Experiment, Row, Setup, run, settings_of
 from benchmarks.learning.fetch import Source, fetch, find_file
 from benchmarks.learning.reports import Errors, judge_promises, mean, ratio, slope
-from benchmarks.learning.run import EXPERIMENTS
+from benchmarks.learning.run import EXPERIMENTS, main
 
 CELLS = [Cell(seed, epsilon, "a") for seed in range(2) for epsilon in (1.0, math.inf)]
 
@@ -151,6 +151,11 @@ def test_neighbours_undo_the_noise_of_randomized_response() -> None:
     assert near.fit_likelihood(X, table[noisy]).predict_proba(X[:1])[0] == pytest.approx(shares, abs=0.03)
     # Votes keep the noise: the shares of noisy labels.
     assert near.fit(X, noisy).predict_proba(X[:1])[0] == pytest.approx(shares @ table, abs=0.03)
+
+
+def test_experiments_say_which_packages_they_lack(monkeypatch) -> None:
+    monkeypatch.setitem(EXPERIMENTS, "weeks", replace(EXPERIMENTS["weeks"], needs=("numpy", "no_such_package")))
+    assert_error("pip install no_such_package$", main, ["--experiment", "weeks", "--smoke"], error=SystemExit)
 
 
 def test_votes_of_many_teachers_are_learned_and_pay_for_every_query(monkeypatch) -> None:

@@ -7,6 +7,10 @@ import numpy as np
 import pytest
 from asserting import assert_error, by_case
 
+import optrand
+from optrand import baselines
+from optrand.learning import PrivateLabels
+from optrand.sampling import private_prior
 from optrand.sampling._entropy import EntropySource, SeededEntropy, SystemEntropy, check_width, check_words
 
 
@@ -37,6 +41,37 @@ def test_words_are_64_uniform_bits(source):
 def test_system_entropy_uses_the_bytes_it_gets(monkeypatch):
     monkeypatch.setattr(os, "urandom", lambda size: bytes(i % 251 for i in range(size)))
     assert SystemEntropy().words(3).tobytes() == bytes(range(24))
+
+
+@by_case(
+    "draw",
+    *[
+        lambda made=made: made.sample([0])
+        for made in (
+            *(optrand.rr([0, 1], 1.0), optrand.closed_forms.rr_with_prior_batch([[0.5, 0.5]], 1.0)),
+            *(optrand.unbiased_vectors([0.5, 0.5], 1.0), baselines.UniformRR(2, 1.0), baselines.UnaryBits(2, 1.0)),
+            *(baselines.Alibi(2, 1.0), baselines.LatticeAlibi(2, 1.0, 2), baselines.Laplace([0, 1], 1.0)),
+            *(baselines.Staircase([0, 1], 1.0), baselines.DiscreteLaplace([0, 1], 1.0)),
+            baselines.DiscreteStaircase([0, 1], 1.0),
+        )
+    ],
+    *[
+        lambda made=made: made.release([0, 1], baselines.Groups.of_ids([0, 0]))
+        for made in (
+            baselines.ClusterRR(2, threshold=0.1, noise_scale=2.0, resampling=0.5),
+            baselines.ClusterPriorRR(2, optrand.sampling.split_budget(1.0, 2, 100)),
+            baselines.PeerToPeer(0.1, 0.5),
+        )
+    ],
+    lambda: optrand.unbiased_rounding([0.5], [0, 1]),
+    lambda: private_prior([1, 1], 1.0),
+    lambda: PrivateLabels([0, 1], 1.0, [0, 1]).release([0], baselines.UniformRR(2, 1.0)),
+)
+def test_the_operating_system_is_the_source_unless_another_is_given(monkeypatch, draw):
+    words, counts = SeededEntropy(0), []
+    monkeypatch.setattr(SystemEntropy, "words", lambda _, count: counts.append(count) or words.words(count))
+    draw()
+    assert counts
 
 
 def test_a_fork_shares_no_words():

@@ -206,6 +206,8 @@ def test_moments_of_alibi_are_those_of_laplace_noise():
     assert (moments.biases == 0).all()
     assert moments.variances == pytest.approx([4 * stats.laplace(scale=2.5).var()] * 2)
     assert np.array_equal(Alibi(4, 700.0).sample(range(4), source=SeededEntropy(6)).round(), np.eye(4))
+    noise = Alibi(4, 0.8).sample(np.zeros(40_000, dtype=int), source=SeededEntropy(6)) - np.eye(4)[0]
+    assert stats.kstest(noise.ravel(), stats.laplace(scale=2.5).cdf).pvalue > 1e-3
 
 
 coordinates = st.one_of(
