@@ -82,8 +82,8 @@ def log_above(x: Fraction) -> float:
 
 
 def read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON, if none of its fields is there twice."""
-    need(len(dict(pairs)) == len(pairs), "a field is there twice")
+    """Return an object of JSON. Refuse one in which a field is given twice."""
+    need(len(dict(pairs)) == len(pairs), "a field is given twice")
     return dict(pairs)
 
 

@@ -457,6 +457,9 @@ def test_shapes_and_protocol():
     assert (sets.sum(axis=1) == randomizer.counts[0, 0]).all()
     assert not types.any()
     assert np.abs(randomizer.sample(range(30)).sum(axis=1) - 1).max() < 1e-9
+    # More than one part, nearly without noise.
+    labels = np.arange(10_000) % 30
+    assert (unbiased_vectors(np.full(30, 1 / 30), 40.0).sample(labels).argmax(axis=1) == labels).all()
     with pytest.raises(errors.InvalidInput, match="too many to write out"):
         _ = randomizer.sets
     assert_error("never draws", randomizer.exact_vector, [0])

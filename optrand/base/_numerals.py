@@ -39,7 +39,7 @@ def read_decimal(text: str, where: str) -> Fraction:
 
 
 def read_number(text: str, name: str, expected: str) -> float:
-    """Return the float nearest to a decimal, which is public: errors repeat it, and what is `expected`."""
+    """Return the float nearest to a public decimal, which errors repeat together with the `expected` form."""
     value = float(text) if _DECIMAL.fullmatch(text) else math.nan
     if not math.isfinite(value):
         raise InvalidInput(f"{name} is {text!r}, expected {expected}")

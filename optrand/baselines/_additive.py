@@ -77,7 +77,7 @@ class Additive(ABC):
         if not isinstance(labels, Interval):
             values = check_labels(labels)
             if values.size < 2:
-                raise InvalidInput("there is one label and so a sensitivity of 0: expected two, or their Interval")
+                raise InvalidInput("there is one label, and so a sensitivity of 0: expected two labels, or an Interval")
             labels = Interval(float(values.min()), float(values.max()))
         # The range of the labels as decimals, and a billionth for their rounding to floats.
         hidden = float(decimal_value(labels.high) - decimal_value(labels.low))

@@ -109,7 +109,7 @@ class Groups(Record):
         features : (n, d) array of finite numbers
             Public features of the rows, without labels.
         count : int
-            Number of groups, of which fewer are made, with a warning, if fewer rows are distinct.
+            Number of groups. If fewer rows are distinct, fewer groups are made, with a warning.
         seed : int
             Seed of k-means, for reproducible groups. It does not affect privacy.
         """
@@ -124,7 +124,7 @@ class Groups(Record):
         try:
             return cls.of_ids(KMeans(n_clusters=count, random_state=seed).fit_predict(table))
         except ValueError as error:
-            raise InvalidInput(f"k-means finds no {count} groups in these features: {error}") from error
+            raise InvalidInput(f"k-means cannot make {count} groups of these features: {error}") from error
 
     def check_labels(self, labels: ArrayLike, k: int) -> Indices:
         """Check that there is a label ``0 ... k-1`` for every row. No message repeats or counts any."""

@@ -83,7 +83,8 @@ class StaircaseNoise:
 
     @property
     def jump(self) -> float:
-        """Positive part of the upper level. Integers are counted from 1, so a stair ends with the next one's first."""
+        """Length of the first stair's upper level, over the integers without 0."""
+        # Integers are counted from 1, so that the first one of the next stair counts with this stair's lower level.
         return self.upper - self.grain
 
     @property
@@ -174,7 +175,7 @@ class StaircaseNoise:
 
 
 Noise = LaplaceNoise | StaircaseNoise
-"""Distribution that is symmetric about 0. The methods of :class:`LaplaceNoise` say what those of both do."""
+"""Distribution that is symmetric about 0. Methods of both are documented at :class:`LaplaceNoise`."""
 
 
 def compute_mass(noise: Noise, low: Floats, high: Floats) -> Floats:

@@ -82,7 +82,7 @@ class LabelRandomization(Record):
 
     @cached_property
     def inverse(self) -> Floats:
-        """Inverse of :attr:`matrix`. InvalidInput is raised if there is none in floats, as resampling is (nearly) 1."""
+        """Inverse of :attr:`matrix`. Raise InvalidInput if floats cannot hold it, as resampling is (nearly) 1."""
         kept = 1 - self.resampling
         if kept * sys.float_info.max < 1:
             raise InvalidInput(

@@ -61,7 +61,7 @@ class OneHot(Record, ABC):
 
     @property
     def _entries(self) -> NDArray[Any] | None:
-        """All entries that a drawn vector may have. None if these are all numbers."""
+        """All entries that a drawn vector may have. None if any number may be drawn."""
         return None
 
     def _check_drawn(self, drawn: ArrayLike) -> Floats:

@@ -332,7 +332,7 @@ def _sum_entries(problem: Problem, parts: list[int], table: Table) -> Fraction:
         digits = places(entries.ravel())
         costs: Iterable[list[Any]] = (scale_to_integers(column, digits) for column in entries.T)
     else:
-        # Of an irrational loss the upper ends of the brackets count.
+        # An irrational loss counts as the upper end of its bracket.
         bracket, labels, digits = problem.loss.bracket, list(map(Fraction, problem.labels.tolist())), 0
         costs = ([bracket(Fraction(v), y)[1] for y in labels] for v in table.outputs.tolist())
     whole = Fraction(0)

@@ -32,7 +32,7 @@ class Part(ABC):
 
 
 class Constraint(Part):
-    """A constraint."""
+    """Condition on a table other than a notion of privacy."""
 
 
 class Privacy(Part):

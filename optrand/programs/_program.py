@@ -300,9 +300,9 @@ class Program(Model):
         if result.multipliers.size and np.isfinite(result.multipliers).all():
             # Derivatives of the scaled cost by scaled right-hand sides, and of minus the objective of a maximisation.
             multipliers = sign * result.multipliers * scale * unit
-        said = engine.name, result.status, result.message
+        outcome = engine.name, result.status, result.message
         # A copy, since rows that are added to the program later belong to another question.
-        return Answer(copy.copy(self), *said, value, point, multipliers, result.iterations, seconds)
+        return Answer(copy.copy(self), *outcome, value, point, multipliers, result.iterations, seconds)
 
 
 def _check_parts(parts: object, kind: type[Any], name: str, example: str) -> tuple[Any, ...]:

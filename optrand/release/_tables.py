@@ -1,7 +1,8 @@
 """Tables in files, whose kind is the suffix of their name: separated values, Parquet, and partitioned folders.
 
 Columns other than the labels keep their types and values, and in separated values their bytes, in any encoding like
-ASCII. There a cell is quoted only if it has to be, lines end in a line feed, and a byte-order mark and blank lines go.
+ASCII. There a cell is quoted only if it has to be, lines end in a line feed, and a byte-order mark and blank lines are
+left out.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ GAP = 1e-9
 """Accuracy of a capacity, in bits."""
 
 LARGEST = 1600
-"""Entries of the utility, states and outputs of one kind merged, up to which a capacity is met at the optimum."""
+"""Largest size of a utility, with equal states and outputs merged, for which a cone program meets the capacity."""
 
 NOISE = 2.0**-48
 """Share by which sums of products are raised, so that their rounding loosens the bound and never breaks it."""

@@ -57,7 +57,7 @@ class GridOptions:
         Number of multipliers from the support that are evaluated at a finite bias penalty, after each solve and once
         more at the end if the gap is still too large. Of 240 problems three leave 5 open, 12 leave 3, and 40 leave 2.
     few : int
-        Largest number of labels times grid values with which column generation tries what is unproven.
+        Largest number of labels times grid values for which column generation tries an unproven problem.
     block : int
         Reduced costs of labels at grid values that are computed at a time: 8 MB per array.
     """
@@ -209,7 +209,7 @@ class GridProblem:
         best, gaps, steps = Candidate(None, math.inf, 0), [math.inf], steps + count
         for number in range(options.rounds):
             values = self.values[columns.at]
-            # Where the iteration fails beside the last sums and masses, it begins again at the centre, which is slower.
+            # If the iteration fails from the last sums and masses, begin again at the centre, which is slower.
             for start, mass in (((point.slopes, point.costs), columns.mass), (self.terms.centre, None)):
                 arcs, point, count, failed = descent.solve(
                     self.terms, columns[:2], accuracy, start, whole=whole, values=values, mass=mass
@@ -251,7 +251,7 @@ class GridProblem:
     def find_violated(self, solution: Solution) -> Columns:
         """Find columns of negative reduced cost: the cheapest at each grid value, up to each node, and from each node.
 
-        Where labels hardly matter, those of all values are few, and each round would add only some of the missing ones.
+        If some labels hardly matter, the cheapest at the values are few, and alone they would take many rounds.
         """
         if solution.dual is None:
             return Columns.without_mass(*np.zeros((3, 0), np.int64))

@@ -83,7 +83,7 @@ def noise_is_paid_once(
 
 @cache
 def spend_alone(size: int, ratio: F, threshold: F) -> float:
-    """Return the epsilon that a release of noisy labels which are all 0 spends, as a share of the nominal one.
+    """Compute the epsilon that a release of noisy labels, all of them 0, spends. Return its share of the nominal one.
 
     Two labels, `size` rows, and nothing but noisy labels is released: `beta = 0` keeps the loss as it is. As in
     Corollary 2, `sigma = 1 / epsilon` and `lambda = 1 / (1 + (exp(epsilon) - 1) tau)`, so that the second summand of
