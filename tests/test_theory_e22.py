@@ -6,7 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asserting import by_case
 from scipy.optimize import linprog
+from scipy.stats import laplace
 
 from optrand.baselines import LabelRandomization
 from optrand.theory.e22.curator import coins_deviate, mean_largest_sum, spend_alone
@@ -45,6 +47,27 @@ class TestCurator:
     def test_labels_alone_spend_epsilon_if_their_distribution_is_known(self):
         # With tau = 1/2 it is (1/2, 1/2), and half of the labels are drawn anew: 3/4 against 1/4.
         assert spend_alone(4, Fraction(3), HALF) == pytest.approx(1, rel=1e-15)
+
+    @by_case(
+        "size, threshold, whole, least",
+        (8, "1/4", 2.19, 2.13),
+        (12, "2/5", 2.29, 2.24),
+        (30, "2/5", 2.65, 2.58),
+        (2, "0", 1.33, 1.28),
+        (12, "0", 2.00, 1.93),
+    )
+    def test_figures_of_the_errata_for_noise_in_whole_rows_and_continuous_noise(self, size, threshold, whole, least):
+        ratio, threshold = Fraction(101, 100), Fraction(threshold)
+        assert spend_alone(size, ratio, threshold) == pytest.approx(whole, abs=0.01)
+        # Means over quantiles of the noise of both shares, for two neighbours near the middle.
+        noise, floor = laplace(scale=1 / (math.log(1.01) * size)).ppf((np.arange(400) + 0.5) / 400), float(threshold)
+        share, zeros = 1 / (1 + 0.01 * floor), []
+        for ones in (size // 2, size // 2 + 1):
+            noisy = np.stack(np.meshgrid(1 - ones / size + noise, ones / size + noise), axis=-1).reshape(-1, 2)
+            q = settle(noisy, floor)[:, 0]
+            zeros.append(((1 - share + share * q) ** (size - ones) * (share * q) ** ones).mean())
+        spent = math.log(zeros[0] / zeros[1]) / math.log(1.01)
+        assert least < spent == pytest.approx(whole, abs=0.02)
 
 
 class TestLosses:
