@@ -224,8 +224,11 @@ REFUSED_GROUPS = [
     (lambda: Groups(np.array([0.0, 1.0]), np.array(["a", "b"])), INDEX),
     (lambda: Groups(np.array([[0, 1]]), np.array(["a", "b"])), SHAPE),
     (lambda: Groups(np.array([0, 1]), np.array([["a"], ["b"]])), SHAPE),
-    (lambda: Groups.by_k_means([[0.0], [1.0]], 3, seed=0), "k-means cannot make 3 groups"),
-    (lambda: Groups.by_k_means([[0.0], [1.0]], 0, seed=0), "k-means cannot make 0 groups"),
+    (lambda: Groups.by_k_means([[0.0], [1.0]], 3, seed=0), r"k-means cannot make 3 group\(s\)"),
+    (lambda: Groups.by_k_means([[0.0], [1.0]], 0, seed=0), r"k-means cannot make 0 group\(s\)"),
+    (lambda: Groups.by_k_means([[0.0], [1.0]], True, seed=0), "an integer is required"),
+    (lambda: Groups.by_k_means([[0.0], [None]], 1, seed=0), "k-means cannot make"),
+    (lambda: Groups.by_k_means([[0.0], [object()]], 1, seed=0), "k-means cannot make"),
     (lambda: Groups.by_k_means([0.0, 1.0], 1, seed=0), "Expected 2D array"),
     (lambda: Groups.by_k_means([[0.0], [math.nan]], 1, seed=0), "NaN"),
 ]

@@ -372,3 +372,4 @@ class TestBadInput:
     )
     def test_top_k(self, released, kept, message):
         assert_error(message, estimate.top_k_loss_weights, released, kept, 1.0)
+        assert_error("weights of 2 classes overflow", estimate.top_k_loss_weights, [0], [True, True], 5e-324)

@@ -123,8 +123,8 @@ class Groups(Record):
             ) from error
         try:
             return cls.of_ids(KMeans(n_clusters=count, random_state=seed).fit_predict(table))
-        except ValueError as error:
-            raise InvalidInput(f"k-means cannot make {count} groups of these features: {error}") from error
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"k-means cannot make {count} group(s) of these features: {error}") from error
 
     def check_labels(self, labels: ArrayLike, k: int) -> Indices:
         """Check that there is a label ``0 ... k-1`` for every row. No message repeats or counts any."""

@@ -424,6 +424,8 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
         raise InvalidInput(f"{strangers} released label(s) are not among those kept: RRTop-k cannot have released them")
     # 1 - k p = (exp(epsilon) - 1) / (exp(epsilon) + k - 1), without cancellation.
     gain = math.expm1(budget)
+    if math.isinf((gain + mask.shape[-1]) / gain):
+        raise InvalidInput(f"epsilon is {budget:g}, at which weights of {mask.shape[-1]} classes overflow: raise it")
     weights: Floats = 0.0 - kept / gain
     weights[each, numbers] += 1 + counts[..., 0] / gain
     return weights
