@@ -15,9 +15,6 @@ from optrand.theory.e22.curator import coins_deviate, mean_largest_sum, spend_al
 from optrand.theory.e22.losses import Population, distort, inverse_columns, label_laws, noisy_law
 from optrand.theory.e22.peers import copies_law, find_labels, mislead_peers
 
-TOLERANCE = 1e-9
-"""Error of sums in floats."""
-
 HALF = Fraction(1, 2)
 
 
