@@ -250,7 +250,7 @@ class Worker:
 def _answer(function: Callable[..., Any], *arguments: object) -> tuple[Any, str]:
     try:
         return function(*arguments), ""
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return None, f"{type(error).__name__}: {error}"
 
 

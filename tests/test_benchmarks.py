@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import time
 from fractions import Fraction
 from functools import partial
@@ -48,6 +49,7 @@ def test_a_call_that_takes_too_long_is_killed_and_the_next_one_is_answered():
     assert worker.call(abs, -3, limit=60) == (3, "")
     assert worker.call(time.sleep, 600, limit=0.2) == (None, "over the limit of 0.2 s")
     assert worker.call(priors.weeks, 99, limit=60)[1].startswith(f"{InvalidInput.__name__}: k is 99")
+    assert worker.call(sys.exit, 1, limit=60) == (None, "SystemExit: 1")
     assert worker.call(os._exit, 1, limit=60) == (None, "the process died (out of memory?)")
     # The peak of memory is the worker's own, and includes freed memory.
     assert worker.call(peak_memory, limit=60)[0] < 300 * 10**6
