@@ -320,6 +320,21 @@ def test_ids_are_compared_exactly(buffered: int, wide: bool) -> None:
                 unique.check()
 
 
+@pytest.mark.parametrize("end", [100, 1 << 63, 1 << 64])
+def test_runs_of_ids_may_end_at_any_integer(end: int) -> None:
+    # The greatest integer of 64 bits is the id -1.
+    ids = integer_ids(np.arange(100, dtype=np.uint64) + np.uint64(end - 100))
+    for extra, same in ((None, False), (ids[:1], True), (ids[-1:], True), (ids[70:], True)):
+        with UniqueIds() as unique:
+            unique.add(ids)
+            if extra is not None:
+                unique.add(extra)
+            if same:
+                assert_error("the same id", unique.check)
+            else:
+                unique.check()
+
+
 def test_ids_of_text_are_their_macs_in_every_layout() -> None:
     key = bytes(range(32))
     texts = [

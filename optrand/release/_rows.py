@@ -245,7 +245,9 @@ class UniqueIds:
         if not len(ids):
             return
         first, last = int(ids[0, 0]), int(ids[-1, 0])
-        if last - first == len(ids) - 1 and not ids[:, 1].any() and bool((np.diff(ids[:, 0]) == 1).all()):
+        consecutive = last - first == len(ids) - 1 and not ids[:, 1].any() and bool((np.diff(ids[:, 0]) == 1).all())
+        # A run with the id -1, which is the greatest of 64 bits, would have no end.
+        if consecutive and last < (1 << 64) - 1:
             if self._runs and self._runs[-1][1] == first:
                 self._runs[-1] = self._runs[-1][0], last + 1
                 return
