@@ -139,7 +139,10 @@ class _SparkTable(Table):
             raise InvalidInput(min(ids["refused"]))
         distinct, every = _total(ids["ids"]), _total(found["ids"])
         if distinct[0] < every[0]:
-            raise InvalidInput("at least two records have the same id: ids must be unique over the whole table")
+            raise InvalidInput(
+                "at least two records have the same id, or the frame lost rows when it was computed again: ids must be "
+                "unique over the whole table, and a frame that changes is written to a table first"
+            )
         if not np.array_equal(distinct, every):
             raise InputChanged(CHANGED)
         counts = np.sum(np.array(found["counts"], dtype=np.intp), axis=0)
