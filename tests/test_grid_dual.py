@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from asserting import assert_error, by_case
 
-from optrand import Problem, certify, feasible_output_set, losses, unbiased_range
+from optrand import Problem, certify, feasible_output_set, losses, unbiased_range, unbiased_regression
 from optrand.errors import SolverFailed
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._problem import regression
@@ -82,12 +82,18 @@ def test_wrong_multipliers_and_masses_are_not_believed() -> None:
     assert off.find_violated(type(solution)(problem, solution.randomizer, None, solution.stats)).at.size == 0
 
 
-def test_columns_answer_small_problems_that_the_interior_point_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_answer_problems_that_the_interior_point_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Squares of labels, and a grid that reaches 1 % further than unbiased outputs need.
+    labels = np.arange(20) ** 2.0
+    margin = 1.01 * 361 / math.expm1(8)
+    values = np.linspace(-margin, 361 + margin, 100)
+    assert certify(tabulate(GridDual()(unbiased_regression(labels, np.full(20, 0.05), 8.0, outputs=values)))).gap < 1e-9
     monkeypatch.setattr(GridProblem, "solve", lambda *_: Candidate(None, math.inf, 0))
     solution = GridDual()(posed(10, 100, 2.0))
-    assert solution.stats.solver == repr(ColumnGeneration())
+    assert solution.stats.solver == repr(ColumnGeneration(rounds=100))
     assert decide_gap(solution) <= 1e-9
-    assert_error(r"ColumnGeneration\(\) may have one", GridDual(), posed(21, 100, 2.0), error=SolverFailed)
+    beyond = GridDual(options=GridOptions(priced=999))
+    assert_error(r"ColumnGeneration\(\) may have one", beyond, posed(10, 100, 2.0), error=SolverFailed)
 
 
 def test_columns_are_united_each_once_and_in_order() -> None:

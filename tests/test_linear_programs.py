@@ -411,6 +411,7 @@ def test_wrong_arguments_are_refused_with_what_to_do():
     assert_error("the name '' of the rows is empty", program.add, "", ones, "<=", 1)
     assert_error("of type int, expected a text", program.add, 3, ones, "<=", 1)
     assert_error("sense is '<'", program.add, "x", ones, "<", 1)
+    assert_error("sense is of type ndarray", program.add, "x", ones, np.array(["<=", ">="]), 1)
     assert_error("expected one number per row", program.add, "x", np.ones((2, 2, 3)), "<=", [1, 2, 3])
     assert_error("finite", program.add, "x", np.full((2, 3), np.nan), "<=", 1)
     assert_error("diagonal", Pairwise, [[1, 1], [1, 0]])

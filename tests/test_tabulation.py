@@ -292,6 +292,12 @@ def test_designs_that_are_broken_by_more_than_rounding_are_refused(masses: list[
         tabulate(Solution(problem, Randomizer.of_arcs([0, 1], negative, math.log(3))))
 
 
+def test_an_output_of_the_smallest_probabilities_is_left_out() -> None:
+    # The middle of two neighbouring floats is one of them, and above the upper one there is no label.
+    rare = [[0.5, 0.5, 1e-323], [0.5, 0.5, 5e-324]]
+    assert round_randomizer(Randomizer([0, 1], [0, 1, 2], rare, 1.0)).outputs.tolist() == [0, 1]
+
+
 def test_labels_of_all_sizes_overflow_nothing() -> None:
     """Outputs in units of the finest label would overflow."""
     labels = [1e-300, 1.0, 1e100]

@@ -52,7 +52,7 @@ def two_ends(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     -----
     It is the only unbiased randomizer with outputs there, and the dual proves its value (``docs/mathematics.md``,
     section 6). In floats the ends are off by rounding, of which the bound takes :math:`E` times its share of the
-    interval: the certified gap is near 1e-15 at a small epsilon, and some 1e-12 at an epsilon of 7. Cost ``O(k)``.
+    interval: the certified gap is near 1e-15 at a small epsilon, and some 1e-11 at an epsilon of 7. Cost ``O(k)``.
 
     Examples
     --------

@@ -371,8 +371,9 @@ def decompose(randomizer: Randomizer, ratio: float, negligible: float = 0.0) -> 
             levels = levels[keep]
         steps = (levels[:-1] - levels[1:]) / (ratio - 1)
         rest = (low - steps.sum()) / ratio
-        middles = np.append((levels[:-1] + levels[1:]) / 2, -np.inf)
-        for middle, mass in zip(middles, np.append(steps, max(0.0, rest)), strict=True):
+        # Between two neighbouring floats a middle is one of them: below the upper one, so that no set is empty.
+        middles = np.minimum((levels[:-1] + levels[1:]) / 2, np.nextafter(levels[:-1], 0.0))
+        for middle, mass in zip(np.append(middles, -np.inf), np.append(steps, max(0.0, rest)), strict=True):
             if mass > negligible * high / ratio:
                 members.append(column > middle)
                 outputs.append(output)

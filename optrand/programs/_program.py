@@ -178,11 +178,10 @@ class Program(Model):
         expect(name, str, "the name of the rows", "a text")
         if not name or name in self.blocks:
             raise InvalidInput(f"the name {name!r} of the rows is empty or in use: choose another name")
+        expect(sense, str, "sense", "'<=', '==' or '>=', the same for all rows")
         senses = {each.value: each for each in Sense}
-        if sense not in list(senses):
-            raise InvalidInput(
-                f"sense is {sense!r}, expected one of {', '.join(map(repr, senses))}, the same for all rows"
-            )
+        if sense not in senses:
+            raise InvalidInput(f"sense is {sense!r}, expected one of {', '.join(map(repr, senses))}")
         rows = np.arange(array.shape[0])
         entries: list[Entry] = [(rows[:, np.newaxis], np.arange(k * n), array.reshape(rows.size, -1), 0.0)]
         self._append(Rows.of(name, senses[sense], entries, right, tuple(map(str, rows.tolist()))))

@@ -7,8 +7,8 @@ two values for each arc near the path of the problem without the grid, then, aft
 new best outputs and intervals of negative reduced cost. The kernel is that of
 :class:`~optrand.solvers.ReducedDual`, with the two bounds of each arc's output equal.
 
-Grids that reach hardly further than unbiased outputs need are beyond its floats. Small ones that it leaves unproven go
-to column generation.
+Grids that reach hardly further than unbiased outputs need are beyond its floats. Those that it leaves unproven go to a
+few rounds of column generation.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ class GridOptions:
     candidates, last_candidates : int
         Number of multipliers from the support that are evaluated at a finite bias penalty, after each solve and once
         more at the end if the gap is still too large. Of 240 problems three leave 5 open, 12 leave 3, and 40 leave 2.
-    few : int
-        Largest number of labels times grid values for which column generation tries an unproven problem.
+    priced : int
+        Number of labels times grid values, times the rounds of column generation that try an unproven problem. For
+        labels that grow like squares, a few rounds prove problems whose gap was open by more than the optimum.
     block : int
         Reduced costs of labels at grid values that are computed at a time: 8 MB per array.
     """
@@ -69,7 +70,7 @@ class GridOptions:
     patience: int = 6
     candidates: int = 3
     last_candidates: int = 40
-    few: int = 1000
+    priced: int = 100_000
     block: int = 1 << 20
 
 
@@ -120,9 +121,10 @@ class GridDual(GuardedSolver):
             if best.solution is not None:
                 found = replace(best.solution, stats=Stats("", iterations=best.steps, status="solved"))
                 gap = decide_gap(found, best.gap)
-        if gap > self.gap and problem.k * posed.grid.size <= self.options.few:
+        rounds = self.options.priced // (problem.k * posed.grid.size)
+        if gap > self.gap and rounds:
             with suppress(SolverFailed):
-                other = ColumnGeneration()(problem)
+                other = ColumnGeneration(rounds=min(rounds, ColumnGeneration.rounds))(problem)
                 if found is None or decide_gap(other) <= gap:
                     found = other
         if found is None:
