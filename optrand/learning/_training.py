@@ -277,7 +277,8 @@ def fit_numbers(estimator: Any, X: Any, releases: Sequence[LabelRelease]) -> Any
         # step that was too long ends. Half the first share is a heuristic. Of 0, 1/8, 1/4 and 1/2 it was best for
         # boosting and a rare far label. It costs up to 0.03 of R2 if linear models explain nearly all of the variance.
         least = least or share / 2
-        share = max(share, least)
+        # Without any information steps are zero, and so is the share.
+        share = max(share, least, np.finfo(np.float64).eps)
         model = clone(estimator).fit(features, means + steps / share)
         means = clip_to_range(model.predict(features), numbers)
     return model
