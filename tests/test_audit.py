@@ -355,6 +355,8 @@ def test_names_are_read_as_writers_of_tables_write_them(tmp_path, text: str, lab
     ("low,mid,high\n1/1e401,0.5,0.5\n2/1e401,0.5,0.5\n", "the first column of"),
     ("low,mid,high\n1%,0.5,0.5\n2%,0.5,0.5\n", "the first column of"),
     ('low,mid,high\n"0,1",0.5,0.5\n"0,2",0.5,0.5\n', "the first column of"),
+    ("low,mid,high\n0x1p-3,0.5,0.5\n0x1p-4,0.5,0.5\n", "the first column of"),
+    *((f"{cell},{cell}\n0.3,0.7\n0.7,0.3\n", "the first line of") for cell in ("½", "500‰", "≤0.5", "50 %", "0x1p-1")),
     ("y,n\n0.0,1.00000000000000\n0.000000000000001,0.999999999999999\n", "the first column of"),
     ("low,mid,high\n1e-15,0.499999999999999,0.5\nn/a,0.5,0.5\n", "the first column of"),
     # A quote that is left open swallows lines.

@@ -162,7 +162,7 @@ def gap(row: int, kind=np.asarray):
     (model(Alibi(), "bits"), None, "need bits"),
     (model(Alibi(steps=None)), None, "allow_inexact"),
     (model(target="best"), None, "expected one of"),
-    (model(target=3), None, "or a Target"),
+    (model(target=3), None, "target is of type int, .* or a Target"),
     (model(epsilon=0.0), None, "epsilon"),
     (model(Stages(3, split=(0.99, 0.005, 0.005))), None, "would have none"),
     (model(DomainPrior(smallest=100)), None, "fewer than smallest"),

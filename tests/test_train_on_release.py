@@ -169,6 +169,14 @@ def test_a_rare_label_far_from_all_others_makes_no_step_longer_than_the_one_befo
     assert LabelDPRegressor(LinearRegression()).fit(X, (noisy, mechanism)).score(X, labels[places]) > 0.4
 
 
+def test_a_mechanism_of_one_output_teaches_its_prior_alone() -> None:
+    X, y = line(200)
+    mechanism = optrand.solve(optrand.regression(range(21), [1.0] + [0.0] * 20, 1.0, bias_penalty=0.0))
+    noisy = mechanism.sample(y, source=SeededEntropy(1))
+    assert mechanism.outputs.size == 1
+    assert LabelDPRegressor(LinearRegression()).fit(X, (noisy, mechanism)).predict(X) == pytest.approx(0.0, abs=0.1)
+
+
 @by_case(
     "plan",
     *(OnePrior(), TwoStages(groups=3), RowPriors(levels=4), PublicClusters(2)),

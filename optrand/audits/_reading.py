@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -261,17 +262,21 @@ def _is_counted(names: Line) -> bool:
 
 
 def _may_be_probability(cell: str) -> bool:
-    """Return whether a cell is a number from 0 to 1, or text that may stand for one: 5 %, <0.001, 0,5, 1/0, nan."""
+    """Return whether a cell is a number from 0 to 1, or text that may stand for one: 5 %, <0.001, 0,5, 0x1p-3, nan."""
     number = _number(cell)
     if number is not None:
         return 0 <= number <= 1
-    parts = cell.replace(",", ".").strip(" <>=~").split("/")
+    # The normal form of one half in one character is 1, a fraction slash and 2.
+    plain = unicodedata.normalize("NFKC", cell).lower().replace("\N{FRACTION SLASH}", "/").replace(",", ".")
+    parts = [part.strip(" %\N{PER MILLE SIGN}") for part in plain.strip(" <>=~\N{LESS-THAN OR EQUAL TO}").split("/")]
     try:
-        written = [float(part.strip(" %")) for part in parts]
-    except ValueError:
+        written = [float.fromhex(part) if "x" in part else float(part) for part in parts]
+    except (ValueError, OverflowError):
         return False
     # A fraction of two that could not be read has a part that is not finite, or divides by 0. NaN is not above 0.5.
-    return len(parts) == 2 or "%" in cell or (len(parts) == 1 and not abs(written[0] - 0.5) > 0.5)
+    return (
+        len(parts) == 2 or plain[-1] in "%\N{PER MILLE SIGN}" or (len(parts) == 1 and not abs(written[0] - 0.5) > 0.5)
+    )
 
 
 def _names(cells: Line) -> Names:

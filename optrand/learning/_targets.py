@@ -183,7 +183,9 @@ def target_of(given: str | Target) -> Target:
     """Return the target with a name, or the given target."""
     found = NAMES.get(given) if isinstance(given, str) else given
     if not isinstance(found, Target):
-        raise InvalidInput(f"target is {given!r}, expected one of {', '.join(NAMES)}, or a Target such as Likelihood()")
+        # A column of labels, given by mistake, is not repeated.
+        wrong = repr(given) if isinstance(given, str) else f"of type {type(given).__name__}"
+        raise InvalidInput(f"target is {wrong}, expected one of {', '.join(NAMES)}, or a Target such as Likelihood()")
     return found
 
 

@@ -271,10 +271,14 @@ def fit_numbers(estimator: Any, X: Any, releases: Sequence[LabelRelease]) -> Any
         # is small, steps divided by a share of that variance would be too large.
         squares = steps @ steps
         share = squares / (squares + (after @ numbers**2 - (after @ numbers) ** 2).sum())
-        # A heuristic: after a step that was too long, means are at the ends of the labels, where the share is tiny and
-        # the next step would be longer still. Half the first share was tried on three data sets of up to 8,000 rows.
+        # A step multiplies the error of means by about 1 - r / share, if r is the true share. Steps diverge if the
+        # share is below r / 2, and are slow if it is above r. For noise of variance s, r = v / (v + s) falls with the
+        # variance v that labels have beside their means: in a good model, and also at the ends of the labels, where a
+        # step that was too long ends. Half the first share is a heuristic. Of 0, 1/8, 1/4 and 1/2 it was best for
+        # boosting and a rare far label. It costs up to 0.03 of R2 if linear models explain nearly all of the variance.
         least = least or share / 2
-        share = max(share, least)
+        # Without any information steps are zero, and so is the share.
+        share = max(share, least, np.finfo(np.float64).eps)
         model = clone(estimator).fit(features, means + steps / share)
         means = clip_to_range(model.predict(features), numbers)
     return model
