@@ -267,7 +267,7 @@ class RecordStreams:
 
 def encrypt_blocks(key: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Encrypt the ``(n, 2)`` halves of blocks of 128 bits by AES-256, each block by itself."""
-    # The cipher asks for room for one more block than it fills.
+    # The cipher requires a buffer of one block more than it fills.
     encrypted = np.empty((len(blocks) + 1, 2), dtype="<u8")
     plain = np.ascontiguousarray(blocks, dtype="<u8")
     encryptor = _encryptor(key, counts=False)
