@@ -19,8 +19,8 @@ from optrand.certificates._certificate import certify
 from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
 from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
-from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Randomizer, Solution
+from optrand.mechanism._tabulation import Solution, tabulate
+from optrand.model._randomizer import Randomizer
 from optrand.sampling._entropy import draw_integers
 
 CLOSED = 1e-12

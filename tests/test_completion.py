@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from optrand import Interval, Mechanism, certify, regression, solve, unbiased_regression
 from optrand.base._arithmetic import float_above
 from optrand.mechanism._columns import Completion
-from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Randomizer, Solution
+from optrand.mechanism._tabulation import Solution, tabulate
+from optrand.model._randomizer import Randomizer
 from optrand.studies._paths import merge_neighbours
 from tests.tables import mechanism_of
 

@@ -12,7 +12,6 @@ from optrand.model._problem import regression, unbiased_range
 from optrand.solvers import ReducedDual
 from optrand.solvers._clarabel import Clarabel
 from optrand.solvers._cones import ConeOptions, ConeProgram, _build_interpolation, _build_levels, solve_cones
-from optrand.solvers._gaps import decide_gap
 from optrand.solvers._optimality import candidates
 from optrand.solvers.reduced_dual._arcs import all_arcs
 
@@ -73,10 +72,10 @@ def test_the_kernel_and_the_cone_program_agree(make, k: int, epsilon: float) -> 
     """Two algorithms that share no equation solver, to the last digits after Newton's method."""
     problem = make(k, epsilon, 20)
     kernel, cones = ReducedDual()(problem), next(candidates(*solve_cones(problem)))
-    assert decide_gap(kernel) <= 1e-9
+    assert kernel.gap <= 1e-9
     assert cones.value == pytest.approx(kernel.value, rel=1e-9)
     if problem.unbiased:
-        assert decide_gap(cones) <= 1e-9
+        assert cones.gap <= 1e-9
 
 
 @every_kind

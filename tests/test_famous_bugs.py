@@ -8,8 +8,8 @@ import pytest
 import optrand
 from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import NotCertified
-from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Randomizer, Solution
+from optrand.mechanism._tabulation import Solution, tabulate
+from optrand.model._randomizer import Randomizer
 
 PRIOR = np.array([0.5, 0.2, 0.15, 0.1, 0.05])
 

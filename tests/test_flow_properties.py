@@ -26,9 +26,9 @@ from optrand import (
     unbiased_regression,
 )
 from optrand.closed_forms._unbiased import design_debiased_rr
-from optrand.mechanism._tabulation import tabulate
+from optrand.mechanism._tabulation import Solution, tabulate
 from optrand.model._problem import Line
-from optrand.model._randomizer import Arcs, Randomizer, Solution, Staircase, decompose
+from optrand.model._randomizer import Arcs, Randomizer, Staircase, decompose
 from optrand.programs import algorithm1
 from optrand.solvers import BinPath, ColumnGeneration, design
 from optrand.solvers._cones import solve_cones

@@ -16,8 +16,8 @@ from truth import Known, examine
 import optrand
 from optrand import Dual, Grid, Interval, Mechanism, Table, certify, losses
 from optrand.base._arithmetic import privacy_ratio
-from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Arcs, Randomizer, Solution, decompose
+from optrand.mechanism._tabulation import Solution, tabulate
+from optrand.model._randomizer import Arcs, Randomizer, decompose
 from optrand.solvers import design
 from optrand.solvers._interface import Translation
 from tests.tables import mechanism_of

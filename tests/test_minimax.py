@@ -14,8 +14,7 @@ from optrand.model._problem import regression, unbiased_range
 from optrand.model._table import Table
 from optrand.solvers import WorstPrior, design
 from optrand.solvers._cones import ConeOptions, only, solve_cones
-from optrand.solvers._gaps import worst_case_gap
-from optrand.solvers._minimax import _with_kernel_multipliers
+from optrand.solvers._minimax import _with_kernel_multipliers, _worst_case_gap
 from optrand.solvers._optimality import Support, candidates
 from optrand.studies import minimax
 
@@ -224,9 +223,9 @@ def test_newtons_method_takes_a_rough_answer_to_the_last_digits(penalty: float, 
     program, answer = only(program, answer.masses > answer.slacks, options)
     polished, rough = candidates(program, answer, 1)
     if problem.unbiased:
-        assert worst_case_gap(polished) < 1e-12 < 1e-10 < worst_case_gap(rough)
+        assert _worst_case_gap(polished) < 1e-12 < 1e-10 < _worst_case_gap(rough)
     else:
-        assert worst_case_gap(next(_with_kernel_multipliers(polished))) < 1e-12
+        assert _worst_case_gap(next(_with_kernel_multipliers(polished))) < 1e-12
     assert polished.randomizer.n <= 45
 
 
@@ -259,6 +258,6 @@ def test_the_given_prior_is_not_looked_at() -> None:
 
 def test_randomizers_of_other_priors_are_far_from_proven() -> None:
     solution, ordinary = WorstPrior()(posed(12, 1.0)), design(posed(12, 1.0))
-    assert worst_case_gap(solution) <= GAP
-    assert worst_case_gap(replace(solution, randomizer=ordinary.randomizer)) > 1e-3
-    assert worst_case_gap(replace(solution, dual=None)) == math.inf
+    assert _worst_case_gap(solution) <= GAP
+    assert _worst_case_gap(replace(solution, randomizer=ordinary.randomizer)) > 1e-3
+    assert _worst_case_gap(replace(solution, dual=None)) == math.inf

@@ -11,8 +11,8 @@ from flows import arcs_of, forward, mixed
 
 import optrand
 from optrand import Mechanism
-from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Arcs, Randomizer, Solution
+from optrand.mechanism._tabulation import Solution, tabulate
+from optrand.model._randomizer import Arcs, Randomizer
 from optrand.model._table import IntegerArcs
 from optrand.studies import decompose_paths
 from optrand.studies._paths import Paths, merge_neighbours

@@ -10,6 +10,7 @@ from asserting import assert_error, by_case
 import optrand
 from optrand import Dual, Grid, Interval, losses
 from optrand.baselines import DiscreteLaplace, Laplace
+from optrand.certificates._bound import lowest_price
 from optrand.closed_forms import debiased_rr, gap_response, rr_with_prior
 from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.mechanism._mechanism import Mechanism
@@ -26,7 +27,6 @@ from optrand.plotting import (
     shares_figure,
 )
 from optrand.plotting._structure import Bundles
-from optrand.solvers._gaps import price
 from optrand.studies._paths import decompose_paths, merge_neighbours
 from tests.pictures import SIX, WEEKS, collected, legend_texts, line, read_number, stairs, windows, written_out
 
@@ -446,7 +446,7 @@ def test_the_numbers_of_the_proof_are_certified_and_rounded_outward():
     assert 1277.87 == low <= proof.lower
     assert proof.gap <= gap <= 1.1 * proof.gap
     floor = read_number(title.split("≥ ")[1].split(" ")[0])
-    assert floor <= price(WEEKS.problem, WEEKS.dual).lowest <= 0
+    assert floor <= lowest_price(WEEKS.problem, WEEKS.dual) <= 0
 
 
 def test_a_bad_dual_is_seen_to_prove_nothing():

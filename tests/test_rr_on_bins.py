@@ -15,8 +15,8 @@ from strategies import label_sets, priors, solved_epsilons
 
 import optrand
 from optrand import Interval, Problem, certify, losses, regression, rr_on_bins
-from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Arcs, Randomizer, Solution
+from optrand.mechanism._tabulation import Solution, tabulate
+from optrand.model._randomizer import Arcs, Randomizer
 from optrand.solvers import ColumnGeneration
 from optrand.solvers._bin_costs import Bins, Partition, RunSums, best_steps, shortest_paths
 from optrand.solvers._bins import BinPath, best_partition, bin_dual, extremes, potentials

@@ -15,9 +15,8 @@ from strategies import problems, solved_epsilons
 import optrand
 from optrand import Interval, Problem, losses, solvers
 from optrand.base._arithmetic import exp_bracket
-from optrand.mechanism._tabulation import tabulate
+from optrand.mechanism._tabulation import Solution, tabulate
 from optrand.model._problem import regression
-from optrand.model._randomizer import Solution
 from optrand.solvers._bins import BinPath
 
 GAP = 1e-6

@@ -15,8 +15,8 @@ from optrand import Interval, Problem
 from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import NotCertified
-from optrand.mechanism._tabulation import round_randomizer, tabulate
-from optrand.model._randomizer import Arcs, Randomizer, Solution, decompose
+from optrand.mechanism._tabulation import Solution, round_randomizer, tabulate
+from optrand.model._randomizer import Arcs, Randomizer, decompose
 from optrand.solvers import ColumnGeneration, design
 
 EPSILONS = (1e-6, 1e-3, 0.01, 0.1, 1.0, 4.0, 8.0, 20.0, 40.0)

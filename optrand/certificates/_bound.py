@@ -169,14 +169,33 @@ def lower_bound(problem: Problem, dual: Dual) -> float:
         raise InvalidInput(f"the dual has {dual.alpha.size} entries for {problem.k} labels")
     if (dual.beta[problem.bias_weights == 0] != 0).any():
         return -math.inf
+    return _round_down(problem, lambda: _enclose_bound(problem, dual))
+
+
+def lowest_price(problem: Problem, dual: Dual) -> float:
+    """Compute the least price :math:`f(v)` over all allowed outputs, rounded down as in :func:`lower_bound`.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.regression([0, 1], [0.5, 0.5], 1.0)
+    >>> lowest_price(problem, Dual([0.0, 0.0], [0.0, 0.0]))
+    0.125
+    """
+    return _round_down(problem, lambda: _enclose_lowest(problem, dual, arb(problem.epsilon).expm1()))
+
+
+def _round_down(problem: Problem, enclose: Callable[[], Enclosure]) -> float:
+    """Return the lower end of an enclosure, computed with more and more digits until the upper end is the same."""
     # ``exp(epsilon)`` has 1.44 epsilon binary digits before its point: the first precision grows with them.
     best, bits = -math.inf, 128 + 64 * int(1.5 * problem.epsilon / 64)
     with FLINT:
         while True:
             with ctx.workprec(bits):
-                low, high = map(_float_below, _enclose_bound(problem, dual))
-            best, bits = max(best, low), 2 * bits
-            if high <= math.nextafter(best, math.inf) or bits > MOST_BITS:
+                low, high = enclose()
+                ends = _float_below(low.lower()), _float_below(high.upper())
+            best, bits = max(best, ends[0]), 2 * bits
+            if ends[1] <= math.nextafter(best, math.inf) or bits > MOST_BITS:
                 return best
 
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from optrand.base._arithmetic import privacy_ratio
 from optrand.base._validation import Floats, check_epsilon, check_integer, check_labels, suggest_parameters
 from optrand.mechanism._mechanism import Mechanism
+from optrand.mechanism._tabulation import Solution, Stats
 from optrand.model._problem import Dual, Problem, classification
-from optrand.model._randomizer import Solution, Stats
 from optrand.model._table import Table
 
 

@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from optrand.base._validation import Floats, check_labels
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
-from optrand.mechanism._tabulation import tabulate
+from optrand.mechanism._tabulation import Solution, Stats, tabulate
 from optrand.model._problem import Dual, Interval, Problem, unbiased_range, unbiased_regression
-from optrand.model._randomizer import Randomizer, Solution, Stats
+from optrand.model._randomizer import Randomizer
 
 
 def two_ends(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:

@@ -25,9 +25,9 @@ from optrand.base._validation import (
 from optrand.certificates._bound import FLINT
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
-from optrand.mechanism._tabulation import tabulate
+from optrand.mechanism._tabulation import Solution, Stats, tabulate
 from optrand.model._problem import Dual, Problem, unbiased_regression
-from optrand.model._randomizer import Arcs, Randomizer, Solution, Stats
+from optrand.model._randomizer import Arcs, Randomizer
 
 
 @suggest_parameters

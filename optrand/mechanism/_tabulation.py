@@ -20,11 +20,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from operator import floordiv, itemgetter, truediv
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +34,12 @@ from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from optrand.base._arithmetic import Integers, places, privacy_ratio, quotient, scale_to_integers
-from optrand.base._validation import Floats, expect
-from optrand.errors import NotCertified
+from optrand.base._validation import Floats, Record, expect
+from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism._columns import change_masses, complete, cover_equally, set_equations
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._problem import Grid, Interval, Line, Problem
-from optrand.model._randomizer import LabelSets, Randomizer, Solution, decompose
+from optrand.model._problem import Dual, Grid, Interval, Line, Problem
+from optrand.model._randomizer import LabelSets, Randomizer, decompose
 from optrand.model._table import Steps, Table, add_steps
 
 
@@ -287,6 +289,82 @@ def scale_columns(
     return ExactColumns(scale_to_integers(labels, digits), sets, masses, moments, ratio, digits)
 
 
+NO_MECHANISM = (Infeasible, InvalidInput, NotCertified)
+"""Errors of candidates that cannot be made exact."""
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Statistics of a solve, never proof: how to build the solver again, seconds, outermost rounds, a status."""
+
+    solver: str
+    seconds: float = 0.0
+    iterations: int = 0
+    status: str = "closed form"
+
+
+@dataclass(frozen=True, eq=False)
+class Solution(Record):
+    """Candidate of a solver: a randomizer in floats, and a dual that bounds its distance from the optimum.
+
+    Without a dual only privacy can be certified.
+    """
+
+    problem: Problem
+    randomizer: Randomizer
+    dual: Dual | None = None
+    stats: Stats = Stats("")
+
+    def __post_init__(self) -> None:
+        if not np.array_equal(self.problem.labels, self.randomizer.labels):
+            raise InvalidInput("the randomizer's labels are not those of the problem")
+        if self.dual is not None and self.dual.alpha.size != self.problem.k:
+            raise InvalidInput("the dual does not have one entry per label of the problem")
+
+    @property
+    def value(self) -> float:
+        """Objective at the randomizer, in floats."""
+        return self.problem.value(self.randomizer)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The exact mechanism that :func:`tabulate` returns."""
+        problem, randomizer = self.problem, self.randomizer
+        # Arcs are columns of the ratio that they claim.
+        is_narrower = randomizer.arcs is not None and randomizer.epsilon < problem.epsilon
+        narrowed = replace(problem, epsilon=randomizer.epsilon) if is_narrower else problem
+        return Mechanism(problem, _tabulate(narrowed, randomizer), self.dual)
+
+    @property
+    def gap(self) -> float:
+        """Relative gap that the certificate of the mechanism proves, infinite if there is no mechanism or no proof."""
+        try:
+            proof = self.mechanism.certificate
+        except NO_MECHANISM:
+            return math.inf
+        return math.inf if proof.findings else proof.gap
+
+    def with_dual(self, dual: Dual) -> Solution:
+        """Return the same answer with other multipliers, without tabulating it again."""
+        found = replace(self, dual=dual)
+        with suppress(*NO_MECHANISM):
+            vars(found)["mechanism"] = replace(self.mechanism, dual=dual)
+        return found
+
+    def with_stats(self, **changes: Any) -> Solution:
+        """Return the same answer, and its mechanism if that is known, with other statistics."""
+        found = replace(self, stats=replace(self.stats, **changes))
+        vars(found).update((name, made) for name, made in vars(self).items() if name == "mechanism")
+        return found
+
+    def __repr__(self) -> str:
+        proof = "with" if self.dual is not None else "without"
+        return (
+            f"<Solution: {self.problem.k} labels, {self.randomizer.n} outputs, epsilon {self.problem.epsilon:g}, "
+            f"value {self.value:.7g}, {proof} dual>"
+        )
+
+
 def tabulate(solution: Solution) -> Mechanism:
     """Return the exact mechanism nearest to a candidate: private, normalised, and unbiased if the problem is.
 
@@ -316,11 +394,7 @@ def tabulate(solution: Solution) -> Mechanism:
     (True, 0.0, True)
     """
     expect(solution, Solution, "solution", "that of a solver: tabulate(design(problem))")
-    problem, randomizer = solution.problem, solution.randomizer
-    # Arcs are columns of the ratio that they claim.
-    is_narrower = randomizer.arcs is not None and randomizer.epsilon < problem.epsilon
-    narrowed = replace(problem, epsilon=randomizer.epsilon) if is_narrower else problem
-    return Mechanism(problem, _tabulate(narrowed, randomizer), solution.dual)
+    return solution.mechanism
 
 
 def round_randomizer(randomizer: Randomizer) -> Table:

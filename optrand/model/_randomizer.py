@@ -21,7 +21,6 @@ from optrand import losses
 from optrand.base._validation import Floats, Record, check_epsilon, check_prior, check_values, freeze_array
 from optrand.errors import InvalidInput
 from optrand.losses import Loss, Tabulated
-from optrand.model._problem import Dual, Problem
 
 if TYPE_CHECKING:
     from optrand.sampling._entropy import EntropySource
@@ -379,47 +378,6 @@ def decompose(randomizer: Randomizer, ratio: float, negligible: float = 0.0) -> 
                 outputs.append(output)
                 masses.append(mass)
     return Staircase(np.array(members).T, np.array(outputs), np.array(masses))
-
-
-@dataclass(frozen=True)
-class Stats:
-    """Statistics of a solve, never proof: how to build the solver again, seconds, outermost rounds, a status."""
-
-    solver: str
-    seconds: float = 0.0
-    iterations: int = 0
-    status: str = "closed form"
-
-
-@dataclass(frozen=True, eq=False)
-class Solution(Record):
-    """Candidate of a solver, in floats: a randomizer, and a dual that bounds its distance from the optimum.
-
-    Without a dual only privacy can be certified.
-    """
-
-    problem: Problem
-    randomizer: Randomizer
-    dual: Dual | None = None
-    stats: Stats = Stats("")
-
-    def __post_init__(self) -> None:
-        if not np.array_equal(self.problem.labels, self.randomizer.labels):
-            raise InvalidInput("the randomizer's labels are not those of the problem")
-        if self.dual is not None and self.dual.alpha.size != self.problem.k:
-            raise InvalidInput("the dual does not have one entry per label of the problem")
-
-    @property
-    def value(self) -> float:
-        """Objective at the randomizer, in floats."""
-        return self.problem.value(self.randomizer)
-
-    def __repr__(self) -> str:
-        proof = "with" if self.dual is not None else "without"
-        return (
-            f"<Solution: {self.problem.k} labels, {self.randomizer.n} outputs, epsilon {self.problem.epsilon:g}, "
-            f"value {self.value:.7g}, {proof} dual>"
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from optrand import losses
 from optrand.base._validation import Floats, suggest_parameters
+from optrand.certificates._bound import lowest_price
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._released import Released
@@ -39,7 +40,7 @@ from optrand.plotting._table import (
     problem_of,
     wide_gaps,
 )
-from optrand.solvers._gaps import price
+from optrand.solvers.grid._pricing import price
 from optrand.studies._paths import Paths
 
 
@@ -280,8 +281,7 @@ def dual_figure(subject: Mechanism | Released, *, ax: Place = None) -> FigureBas
     if mechanism.dual is None:
         raise InvalidInput("there is no dual, and so no proof to draw: solve the problem again")
     outputs, proof = extract_table(mechanism).outputs, mechanism.certificate
-    with np.errstate(over="ignore"):
-        lowest = price(problem, mechanism.dual).lowest
+    lowest = lowest_price(problem, mechanism.dual)
     if not math.isfinite(lowest):
         raise InvalidInput("the dual is too large: reduced costs leave the range of floats, solve the problem again")
     with canvas(ax, (6.4, 3.4)) as figure:
@@ -306,7 +306,7 @@ def _draw_costs(figure: FigureBase, problem: Problem, dual: Dual, outputs: Float
     shown = outputs if grid is None or grid.size > LIMITS.whole_grid else grid
     places = _places(problem, shown, margin)
     # Reduced costs depend neither on the allowed outputs nor on the bias penalty.
-    costs = price(replace(problem, outputs=Grid(places), bias_penalty=0.0), dual).costs
+    costs = price(replace(problem, outputs=Grid(places), bias_penalty=0.0), dual, places).costs
     x, marks = places, outputs
     if broken:
         ranks = Ranks.of(outputs, width - 0.7, outputs.size, even=False)

@@ -31,14 +31,14 @@ from numpy.typing import ArrayLike
 
 from optrand import losses
 from optrand.base._validation import Floats, suggest_parameters
+from optrand.certificates._bound import lower_bound
 from optrand.certificates._certificate import PROVEN
 from optrand.losses import Loss
 from optrand.mechanism._mechanism import Mechanism
-from optrand.mechanism._tabulation import tabulate
+from optrand.mechanism._tabulation import Solution, Stats, tabulate
 from optrand.model._problem import Dual, Grid, OutputSet, Problem, regression
-from optrand.model._randomizer import Arcs, Randomizer, Solution, Stats
+from optrand.model._randomizer import Arcs, Randomizer
 from optrand.solvers._bin_costs import Bins, Nodes, Partition, shortest_paths
-from optrand.solvers._gaps import LARGE, estimated_bound
 from optrand.solvers._interface import GuardedSolver, near_zero
 from optrand.solvers._positions import Positions
 
@@ -149,8 +149,6 @@ def bin_dual(partition: Partition) -> Floats:
     """
     shares = _Shares.of(partition)
     position = shares.positions.even()
-    if partition.bins.problem.epsilon > LARGE:
-        return shares.alpha(shares.mend(position))
     best, least = position, shares.gap(position)
     # Largest number of repairs: of 2,600 random problems 1 % took more than 7, and one took 128.
     turns = 200
@@ -242,7 +240,7 @@ class _Shares:
     def gap(self, position: Floats) -> float:
         """Estimate by which share of the loss the bound of some positions falls short of it."""
         dual, value = Dual(self.alpha(position), np.zeros(position.size)), self.partition.value
-        return (value - estimated_bound(self.partition.bins.problem, dual)) / (abs(value) or 1.0)
+        return (value - lower_bound(self.partition.bins.problem, dual)) / (abs(value) or 1.0)
 
     def mend(self, position: Floats) -> Floats:
         """Move positions so that no interval has a negative reduced cost."""

@@ -20,8 +20,9 @@ from optrand.certificates._bound import lower_bound
 from optrand.closed_forms._unbiased import design_gap_response
 from optrand.errors import InvalidInput
 from optrand.mechanism._columns import DENSE, dense_change, least_change, node_equations
+from optrand.mechanism._tabulation import Solution, Stats
 from optrand.model._problem import Dual, Grid, Problem, unbiased_range
-from optrand.model._randomizer import Arcs, Indices, Randomizer, Solution, Stats
+from optrand.model._randomizer import Arcs, Indices, Randomizer
 
 
 def reach(problem: Problem) -> float:

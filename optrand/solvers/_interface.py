@@ -37,10 +37,10 @@ from optrand.base._arithmetic import add_exactly
 from optrand.base._validation import Floats
 from optrand.errors import Infeasible, InvalidInput, OptrandError, SolverFailed
 from optrand.losses import Tabulated
+from optrand.mechanism._tabulation import Solution
 from optrand.model._problem import Dual, Grid, Interval, OutputSet, Problem
-from optrand.model._randomizer import Arcs, Indices, Randomizer, Solution
+from optrand.model._randomizer import Arcs, Indices, Randomizer
 from optrand.solvers._feasibility import attainable_loss, reach
-from optrand.solvers._gaps import price
 
 
 class Solver(Protocol):
@@ -158,8 +158,7 @@ class GuardedSolver(ABC):
             solution = self._solution(problem)
         # The answer of a solver that this one called keeps the name of that solver.
         name = solution.stats.solver or repr(self)
-        stats = replace(solution.stats, solver=name, seconds=time.perf_counter() - start)
-        return replace(solution, stats=stats)
+        return solution.with_stats(solver=name, seconds=time.perf_counter() - start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,19 +288,13 @@ class Reduction:
         given = solution.randomizer
         columns = self._mix_rows() @ given.matrix if given.arcs is None else self._extend_arcs(given.arcs)
         randomizer = Randomizer(self.problem.labels, given.outputs, columns, given.epsilon)
-        dual = None if solution.dual is None else self._extend_dual(solution.problem, solution.dual)
+        dual = None if solution.dual is None else self._extend_dual(solution.dual)
         return replace(solution, problem=self.problem, randomizer=randomizer, dual=dual)
 
-    def _extend_dual(self, reduced: Problem, dual: Dual) -> Dual:
-        """Return the multipliers with zeros for dropped labels, and no negative reduced cost.
-
-        The bound takes a reduced cost ``m < 0`` times ``k / (E + k - 1)``, so it would weigh more among more labels.
-        Lowering each of the `k` multipliers by its share has the same cost, and raises that of every column by ``-m``.
-        """
-        deficit = min(0.0, price(reduced, dual).lowest)
-        alpha, beta = np.zeros(self.problem.k), np.zeros(self.problem.k)
-        alpha[self.kept] = dual.alpha + deficit / (np.expm1(reduced.epsilon) + reduced.k)
-        beta[self.kept] = dual.beta
+    def _extend_dual(self, dual: Dual) -> Dual:
+        """Return the multipliers with zeros for dropped labels."""
+        alpha, beta = np.zeros((2, self.problem.k))
+        alpha[self.kept], beta[self.kept] = dual.alpha, dual.beta
         return Dual(alpha, beta, dual.origin)
 
     def _find_neighbours(self) -> tuple[Indices, Indices, Floats]:

@@ -19,10 +19,9 @@ from dataclasses import dataclass, field, replace
 from optrand import losses
 from optrand.certificates._certificate import PROVEN
 from optrand.errors import InvalidInput, SolverFailed
+from optrand.mechanism._tabulation import NO_MECHANISM, Solution
 from optrand.model._problem import Grid, Problem
-from optrand.model._randomizer import Solution
 from optrand.solvers._cones import ConeOptions, only, solve_cones
-from optrand.solvers._gaps import worst_case_gap
 from optrand.solvers._interface import GuardedSolver, Reduction
 from optrand.solvers._optimality import candidates
 from optrand.solvers.reduced_dual._solver import ReducedDual
@@ -73,7 +72,7 @@ class WorstPrior(GuardedSolver):
     def _solution(self, problem: Problem) -> Solution:
         best, least = None, math.inf
         for candidate in self._candidates(problem):
-            gap = worst_case_gap(candidate)
+            gap = _worst_case_gap(candidate)
             if best is None or gap < least:
                 best, least = candidate, gap
             if least <= self.gap:
@@ -98,6 +97,15 @@ class WorstPrior(GuardedSolver):
                     yield found
                     # A solver for a known prior may prove more at the prior that was found.
                     yield from _with_kernel_multipliers(found)
+
+
+def _worst_case_gap(solution: Solution) -> float:
+    """Return the relative gap that is proven of the largest loss over labels, infinite if it is not feasible."""
+    try:
+        proof = solution.mechanism.certify(worst_case=True)
+    except NO_MECHANISM:
+        return math.inf
+    return math.inf if proof.findings else proof.gap
 
 
 def _with_kernel_multipliers(solution: Solution) -> Iterator[Solution]:

@@ -17,8 +17,9 @@ from scipy import linalg
 
 from optrand.base._validation import Floats
 from optrand.mechanism._columns import node_equations
+from optrand.mechanism._tabulation import Solution, Stats
 from optrand.model._problem import Problem
-from optrand.model._randomizer import Randomizer, Solution, Stats
+from optrand.model._randomizer import Randomizer
 from optrand.solvers._cones import ConeAnswer, ConeProgram
 from optrand.solvers._feasibility import balance_arcs
 

@@ -38,9 +38,9 @@ from optrand.certificates._certificate import Certificate
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.losses import Tabulated
 from optrand.mechanism._mechanism import Mechanism
-from optrand.mechanism._tabulation import tabulate
+from optrand.mechanism._tabulation import Solution, tabulate
 from optrand.model._problem import Problem, classification, regression
-from optrand.model._randomizer import Randomizer, Solution
+from optrand.model._randomizer import Randomizer
 from optrand.sampling._entropy import EntropySource
 from optrand.solvers import solve
 from optrand.states._trigger import TriggerStates

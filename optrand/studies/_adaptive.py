@@ -29,8 +29,9 @@ from optrand.base._validation import Floats, check_integer, check_real, expect, 
 from optrand.certificates._certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism._mechanism import Mechanism
+from optrand.mechanism._tabulation import Solution, Stats
 from optrand.model._problem import Dual, Grid, Problem
-from optrand.model._randomizer import Randomizer, Solution, Stats
+from optrand.model._randomizer import Randomizer
 from optrand.programs import algorithm1
 from optrand.solvers import design
 from optrand.solvers._dispatch import exact_mechanism

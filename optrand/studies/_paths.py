@@ -50,9 +50,9 @@ from optrand.base._arithmetic import privacy_ratio
 from optrand.base._validation import Floats, freeze_array
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
-from optrand.mechanism._tabulation import round_randomizer
+from optrand.mechanism._tabulation import Solution, round_randomizer
 from optrand.model._problem import Grid
-from optrand.model._randomizer import Indices, Randomizer, Solution
+from optrand.model._randomizer import Indices, Randomizer
 from optrand.model._table import IntegerArcs
 
 Decomposable = Mechanism | Randomizer | Solution

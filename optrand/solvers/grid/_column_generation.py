@@ -16,16 +16,17 @@ from optrand.base._validation import Floats
 from optrand.certificates._bound import lower_bound
 from optrand.errors import OptrandError, SolverFailed
 from optrand.losses import Tabulated
+from optrand.mechanism._tabulation import Solution, Stats
 from optrand.model._problem import Dual, Grid, Interval, Problem
-from optrand.model._randomizer import Arcs, Randomizer, Solution, Staircase, Stats, decompose
+from optrand.model._randomizer import Arcs, Randomizer, Staircase, decompose
 from optrand.programs._backends import Backend, Form, Highs
 from optrand.programs._parts import Pure, Unbiased
 from optrand.programs._program import Program
 from optrand.solvers._bins import BinPath
 from optrand.solvers._clarabel import Clarabel, ConicProgram
 from optrand.solvers._feasibility import balance_arcs, reach, typical_loss
-from optrand.solvers._gaps import price
 from optrand.solvers._interface import GuardedSolver
+from optrand.solvers.grid._pricing import price
 from optrand.solvers.reduced_dual._solver import ReducedDual
 
 
@@ -144,7 +145,7 @@ class ColumnGeneration(GuardedSolver):
             if best.gap <= self.gap:
                 break
             # At each output the cheapest column, if its reduced cost is negative.
-            for prices in (price(problem, dual) for dual in duals):
+            for prices in (price(problem, dual, grid) for dual in duals):
                 cheap = np.flatnonzero(prices.costs < 0)
                 columns = _merge(columns, prices.signatures(cheap), prices.outputs[cheap])
             if columns[1].size == before:
@@ -197,7 +198,7 @@ class ColumnGeneration(GuardedSolver):
             if best.gap <= self.gap:
                 break
             # Only local minima of the price: their neighbours say nearly the same.
-            prices = price(problem, dual)
+            prices = price(problem, dual, problem.outputs.values)  # type: ignore[union-attr]
             violated = prices.improving(0.0)
             columns = _merge(columns, prices.signatures(violated), prices.outputs[violated])
             if columns[1].size == before:

@@ -27,9 +27,9 @@ from optrand import losses
 from optrand.base._validation import Floats
 from optrand.certificates._certificate import PROVEN
 from optrand.errors import SolverFailed
+from optrand.mechanism._tabulation import Solution, Stats
 from optrand.model._problem import Dual, Grid, Interval, Problem
-from optrand.model._randomizer import Arcs, Indices, Randomizer, Solution, Stats
-from optrand.solvers._gaps import decide_gap, estimated_gap
+from optrand.model._randomizer import Arcs, Indices, Randomizer
 from optrand.solvers._interface import GuardedSolver
 from optrand.solvers.grid._column_generation import ColumnGeneration
 from optrand.solvers.reduced_dual._answers import Candidate, Reduced, restore_feasibility
@@ -119,13 +119,12 @@ class GridDual(GuardedSolver):
         with suppress(TooWide, np.linalg.LinAlgError):
             best = posed.solve(self.gap)
             if best.solution is not None:
-                found = replace(best.solution, stats=Stats("", iterations=best.steps, status="solved"))
-                gap = decide_gap(found, best.gap)
+                found, gap = best.solution.with_stats(iterations=best.steps), best.gap
         rounds = self.options.priced // (problem.k * posed.grid.size)
         if gap > self.gap and rounds:
             with suppress(SolverFailed):
                 other = ColumnGeneration(rounds=min(rounds, ColumnGeneration.rounds))(problem)
-                if found is None or decide_gap(other) <= gap:
+                if found is None or other.gap <= gap:
                     found = other
         if found is None:
             raise SolverFailed("the interior point has no randomizer on the grid: ColumnGeneration() may have one")
@@ -303,29 +302,29 @@ class GridProblem:
         """Return the candidate of the smallest gap, or the first one whose gap is small enough."""
         best = Candidate(None, math.inf, 0)
         for solution in self.candidates(arcs, columns, point, most):
-            best = _with_smaller_gap(best, Candidate(solution, estimated_gap(solution), 0))
+            best = _with_smaller_gap(best, Candidate(solution, solution.gap, 0))
             if best.gap <= gap:
                 break
         return best
 
     def candidates(self, arcs: ArcOrder, columns: Columns, point: Point, most: int) -> Iterator[Solution]:
-        """Generate answers: each with feasibility restored to rounding, and several multipliers."""
+        """Generate answers: each with its rows restored, and several multipliers."""
         if not point.is_finite():
             return
         terms, sums = self.terms, Sums(self.terms.before, point.slopes, point.costs)
         ends = columns.first, columns.end, self.values[columns.at]
         # Columns that look idle are left out, unless the others hold no feasible randomizer.
         for used in (point.in_use, np.ones(point.mass.size, dtype=bool)):
-            mass, _ = restore_feasibility(arcs, terms, point.slopes, np.where(used, point.mass, 0.0))
+            mass, _ = restore_feasibility(arcs, terms, np.where(used, point.mass, 0.0), arcs.low)
             if not (mass > 0).any():
                 continue
             randomizer, costs = self.randomizer(columns, mass), iter((sums.costs,))
             if not self.problem.unbiased:
                 groups = Groups.of_used(terms, sums, ends, mass > 0)
                 costs = chain(islice(groups.candidates(), most), costs)
+            answer = Solution(self.problem, randomizer, stats=Stats("", status="solved"))
             for cost in costs:
-                dual = self.reduced.dual(sums.slopes, np.diff(cost), randomizer.biases)
-                yield Solution(self.problem, randomizer, dual, Stats(""))
+                yield answer.with_dual(self.reduced.dual(sums.slopes, np.diff(cost), randomizer.biases))
 
     def randomizer(self, columns: Columns, mass: Floats) -> Randomizer:
         """Return the randomizer of some masses, scaled to probabilities."""

@@ -14,19 +14,18 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, product
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optrand.base._validation import Floats
 from optrand.certificates._certificate import PROVEN
+from optrand.mechanism._tabulation import Solution, Stats
 from optrand.model._problem import Dual, Line, Problem
 from optrand.model._randomizer import Arcs as ArcColumns
-from optrand.model._randomizer import Randomizer, Solution, Stats
+from optrand.model._randomizer import Extended, Randomizer
 from optrand.solvers._feasibility import attainable_loss
-from optrand.solvers._gaps import Extended, estimated_gap
 from optrand.solvers._positions import Numbers
 from optrand.solvers.reduced_dual._arcs import Arcs, Level, Terms
 from optrand.solvers.reduced_dual._interior_point import (
@@ -34,7 +33,6 @@ from optrand.solvers.reduced_dual._interior_point import (
     apply_incidence,
     apply_transpose,
     factorize,
-    slope_residual,
     solve_system,
 )
 from optrand.solvers.reduced_dual._multipliers import Groups, Sums, refine_sums
@@ -50,8 +48,10 @@ class AnswerOptions:
         Biases are charged as if no weight of one were smaller.
     light : float
         Weight of a bias below which its multiplier follows from the bias.
-    rounds, joint_rounds, most_rounds : int
-        Rounds of each restoration, of both at once, and at most while masses would become negative.
+    rounds : int
+        Largest number of rounds of a restoration.
+    enough : tuple of float
+        Residual of rows and means that is left to tabulation, and in an interval without bias.
     cut : float
         Share of a mass that a round may add or take away.
     faintest : float
@@ -60,20 +60,19 @@ class AnswerOptions:
         Arcs of no more mass fix no multipliers: the ones of the least may be in use by rounding alone. Each is tried.
     patience : int
         Number of repaired multipliers after which one must have had a smaller gap.
-    freedoms : tuple of float
-        Freedoms of masses against outputs to try in an interval without bias. Elsewhere the last one is used.
+    freedom : float
+        How much less a restoration pays for changes of masses than for those of outputs.
     """
 
     faint: float = 1e-20
     light: float = 1e-12
-    rounds: int = 2
-    joint_rounds: int = 4
-    most_rounds: int = 12
+    rounds: int = 12
+    enough: tuple[float, float] = (1e-8, 1e-13)
     cut: float = 0.5
     faintest: float = 1e-40
     unused: tuple[float, ...] = (0.0, 1e-9, 1e-6)
     patience: int = 6
-    freedoms: tuple[float, ...] = (1e6, 1.0)
+    freedom: float = 1e6
 
 
 OPTIONS = AnswerOptions()
@@ -237,103 +236,39 @@ def best_outputs(arcs: Arcs, terms: Terms, slopes: Floats) -> Floats:
     return best
 
 
-def restore_feasibility(
-    arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats, freedom: float = 1.0
-) -> tuple[Floats, Floats]:
-    """Return masses whose rows are right to rounding, and outputs whose means are, or the best ones.
+def restore_feasibility(arcs: Arcs, terms: Terms, mass: Floats, output: Floats) -> tuple[Floats, Floats]:
+    """Return masses and outputs at which rows and, without bias, means are right, up to what tabulation makes right.
 
-    Changes are the least ones in squares weighted by the masses. In an interval without bias, outputs at a bound stay
-    there, and masses and outputs change together. Changes of masses then cost `freedom` times less than those of
-    outputs. If it is large, the columns in use keep reduced costs near zero.
+    Changes are the least ones in squares weighted by the masses. Those of masses are cheaper, so that the columns in
+    use keep reduced costs near zero. Outputs at a bound stay there. Tabulation sees to that on a grid, but in an
+    interval without bias it needs residuals of the size of rounding.
     """
-    k, excess = arcs.k, terms.excess
-    boxed, charged = bool(np.isfinite([terms.low, terms.high]).any()), terms.charges.size > 0
-    weight = apply_incidence(arcs, excess, terms.before)
-    output, bend = best_outputs(arcs, terms, slopes), 1 / weight
-    target = np.zeros(k + 1)
-    if arcs.unknown == k:
-        target[k] = 1.0
-    if boxed and not charged:
-        return _restore_jointly(arcs, terms, mass, output, target, freedom)
-    if boxed:
-        bend = np.where((output > arcs.low) & (output < arcs.high), bend, 0.0)
-    # First rows, at fixed outputs, then means, at fixed masses: each is linear, and a change of masses is small enough
-    # for the outputs to follow.
-    try:
-        mass = _restore_rows(arcs, terms, mass, bend, target)
-        output = _restore_means(arcs, terms, slopes, (mass, output), bend)
-    except np.linalg.LinAlgError:
-        pass
-    return mass, output
-
-
-def _restore_rows(arcs: Arcs, terms: Terms, mass: Floats, bend: Floats, target: Floats) -> Floats:
-    """Return masses whose rows sum to one, up to a common factor."""
-    terms, none = terms.capped, np.zeros(mass.size)
-    faint = np.maximum(mass, OPTIONS.faintest)
-    factors = factorize(arcs, terms, faint * bend, none, faint)
-    # Each round is the least change that makes the rows right, changes of a mass weighed by the mass.
-    for number in range(OPTIONS.most_rounds):
-        missing = target - apply_transpose(arcs, terms.excess, mass)
-        _, potential = solve_system(arcs, factors, np.zeros(arcs.k + 1), missing)
-        growth = apply_incidence(arcs, terms.excess, potential)
-        mass = mass * (1 + np.minimum(np.maximum(growth, -OPTIONS.cut), OPTIONS.cut))
-        if not _is_cut(mass, growth):
-            if number + 1 >= OPTIONS.rounds:
-                break
-            continue
-        # Other masses must change by what this one cannot: it weighs less in the next round.
-        faint = np.maximum(mass, OPTIONS.faintest)
-        factors = factorize(arcs, terms, faint * bend, none, faint)
-    return mass
-
-
-def _restore_means(arcs: Arcs, terms: Terms, slopes: Floats, columns: tuple[Floats, Floats], bend: Floats) -> Floats:
-    """Return outputs at which the means of all labels are right, for the masses and outputs of some columns."""
-    mass, output = columns
-    capped, faint = terms.capped, np.maximum(mass, OPTIONS.faintest)
-    factors = factorize(arcs, capped, faint * bend, np.zeros(mass.size), faint)
-    # The mean of a label of negligible prior is below rounding: its row is not corrected.
-    resolved = np.ones(arcs.k + 1)
-    stiff = np.flatnonzero(terms.charges > capped.charges)
-    resolved[stiff] = resolved[stiff + 1] = 0.0
+    excess, weight, unknown = terms.excess, apply_incidence(arcs, terms.excess, terms.before), arcs.unknown
+    target, freedom = np.zeros(arcs.k + 1), OPTIONS.freedom
+    if unknown == arcs.k:
+        target[unknown] = 1.0
+    is_boxed = math.isfinite(terms.high - terms.low) and not (terms.charges.size or terms.values.size)
+    # Gauss-Newton steps for rows and means at once.
     for _ in range(OPTIONS.rounds):
-        missing = -resolved * slope_residual(arcs, terms, slopes, mass * output)
-        change, _ = solve_system(arcs, factors, missing, np.zeros(arcs.k + 1))
-        slopes = slopes + change
-        output = output + apply_incidence(arcs, terms.excess, change) * bend
-        output = np.minimum(np.maximum(output, arcs.low), arcs.high)
-    return output
-
-
-def _restore_jointly(
-    arcs: Arcs, terms: Terms, mass: Floats, output: Floats, target: Floats, freedom: float
-) -> tuple[Floats, Floats]:
-    """Return masses and outputs changed together, for outputs that have bounds and no bias."""
-    excess, weight = terms.excess, apply_incidence(arcs, terms.excess, terms.before)
-    # Gauss-Newton steps for rows and means at once: outputs at a bound have no bend, and stay there.
-    for number in range(OPTIONS.most_rounds):
+        rows, means = target - apply_transpose(arcs, excess, mass), np.zeros(arcs.k + 1)
+        if not terms.charges.size:
+            means = -terms.gaps - apply_transpose(arcs, excess, mass * output)
+        if max(np.abs(part[1 : unknown + 1]).max() for part in (rows, means)) <= OPTIONS.enough[is_boxed]:
+            break
         faint = np.maximum(mass, OPTIONS.faintest)
         bend = np.where((output > arcs.low) & (output < arcs.high), 1 / weight, 0.0)
         blocks = faint * (freedom * output * output + bend), freedom * faint * output, freedom * faint
         try:
-            factors = factorize(arcs, terms, *blocks)
+            factors = factorize(arcs, terms.capped, *blocks)
         except np.linalg.LinAlgError:
             break
-        means = -terms.gaps - apply_transpose(arcs, excess, mass * output)
-        tilt, potential = solve_system(arcs, factors, means, target - apply_transpose(arcs, excess, mass))
+        tilt, potential = solve_system(arcs, factors, means, rows)
         turn = apply_incidence(arcs, excess, tilt)
         growth = freedom * (apply_incidence(arcs, excess, potential) + turn * output)
+        # What a mass may not change by is left to the next round.
         mass = mass * (1 + np.minimum(np.maximum(growth, -OPTIONS.cut), OPTIONS.cut))
         output = np.minimum(np.maximum(output + turn * bend, arcs.low), arcs.high)
-        if number + 1 >= OPTIONS.joint_rounds and not _is_cut(mass, growth):
-            break
     return mass, output
-
-
-def _is_cut(mass: Floats, growth: Floats) -> bool:
-    """Return whether some mass would change by more than it may."""
-    return bool(np.any((mass > 0) & (np.abs(growth) > OPTIONS.cut)))
 
 
 def find_candidate(reduced: Reduced, arcs: Arcs, point: Point) -> Candidate:
@@ -342,33 +277,30 @@ def find_candidate(reduced: Reduced, arcs: Arcs, point: Point) -> Candidate:
     if not point.is_finite():
         return best
     end = _End(reduced, arcs, point)
-    freedoms = OPTIONS.freedoms if reduced.boxed else OPTIONS.freedoms[-1:]
-    for some, free in product(end.kept, freedoms):
-        # Primal side: an exact randomizer near the masses. Dual side: every choice of multipliers that may prove it.
-        masses, outputs = restore_feasibility(arcs, end.terms, point.slopes, np.where(some, point.mass, 0.0), free)
-        if not (masses > 0).any():
+    # Primal side: a randomizer near the masses. Dual side: every choice of multipliers that may prove it.
+    masses, outputs = np.where(point.in_use, point.mass, 0.0), best_outputs(arcs, end.terms, point.slopes)
+    masses, outputs = restore_feasibility(arcs, end.terms, masses, outputs)
+    if not (masses > 0).any():
+        return best
+    answer = Solution(reduced.problem, reduced.randomizer(arcs, masses, outputs), stats=Stats("", status="solved"))
+    for duals in end.duals(masses, outputs, answer.randomizer.biases):
+        found = _best_of(answer, duals)
+        if best.solution is None or found.gap < best.gap:
+            best = found
+        if best.gap <= PROVEN or found.gap == math.inf:
             break
-        randomizer = reduced.randomizer(arcs, masses, outputs)
-        for duals in end.duals(masses, outputs, randomizer.biases):
-            found = _best_of(duals, reduced.problem, randomizer)
-            if best.solution is None or found.gap < best.gap:
-                best = found
-            if best.gap <= PROVEN:
-                return best
-            if found.gap == math.inf:
-                break
     return best
 
 
-def _best_of(duals: Iterator[Dual], problem: Problem, randomizer: Randomizer) -> Candidate:
-    """Return the best candidate of one randomizer, up to one that is proven or until repairs no longer help."""
+def _best_of(answer: Solution, duals: Iterator[Dual]) -> Candidate:
+    """Return an answer with the best of some multipliers, up to those that prove it or until repairs no longer help."""
     best, idle = Candidate(None, math.inf, 0), 0
     for dual in duals:
-        solution = Solution(problem, randomizer, dual, Stats("", status="solved"))
-        gap = estimated_gap(solution)
+        found = answer.with_dual(dual)
+        gap = found.gap
         idle += 1
         if best.solution is None or gap < best.gap:
-            best, idle = Candidate(solution, gap, 0), 0
+            best, idle = Candidate(found, gap, 0), 0
         if best.gap <= PROVEN or gap == math.inf or idle == OPTIONS.patience:
             break
     return best
@@ -391,17 +323,6 @@ class _End:
     def refined(self) -> Sums:
         """Sums in extended precision."""
         return refine_sums(self.arcs, self.terms, self.point, self.reduced.before)
-
-    @property
-    def kept(self) -> list[NDArray[np.bool_]]:
-        """Which arcs may be in use: the fewest, then all that look so."""
-        used, enough = self.point.in_use, 2 * (self.reduced.problem.k - self.reduced.stretched)
-        if used.sum() <= enough:
-            return [used]
-        # Some optimum has no more arcs than that.
-        ratios = self.point.mass / self.point.slack
-        few = used & (ratios >= np.partition(ratios, -enough)[-enough])
-        return [few, used] if few.sum() < used.sum() else [used]
 
     def duals(self, masses: Floats, outputs: Floats, biases: Floats) -> Iterator[Iterator[Dual]]:
         """Generate families of candidate multipliers, those that most often prove the answer first.

@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base._validation import Floats
-from optrand.model._randomizer import Indices
-from optrand.solvers._gaps import Extended
+from optrand.model._randomizer import Extended, Indices
 from optrand.solvers._positions import Numbers, Positions, divide
 from optrand.solvers.reduced_dual._arcs import OPTIONS, Arcs, Terms, fit_increasing, violation
 from optrand.solvers.reduced_dual._interior_point import (

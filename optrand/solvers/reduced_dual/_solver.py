@@ -25,11 +25,10 @@ from optrand.base._validation import Floats
 from optrand.certificates._certificate import PROVEN
 from optrand.closed_forms._two_outputs import design_two_ends
 from optrand.errors import Infeasible, InvalidInput, SolverFailed
+from optrand.mechanism._tabulation import Solution, Stats
 from optrand.model._problem import Grid, Problem
-from optrand.model._randomizer import Solution, Stats
 from optrand.solvers._cones import solve_cones
 from optrand.solvers._feasibility import feasible_answer
-from optrand.solvers._gaps import decide_gap, estimated_gap
 from optrand.solvers._interface import GuardedSolver
 from optrand.solvers._optimality import candidates
 from optrand.solvers.reduced_dual._answers import Candidate, Reduced, best_outputs, find_candidate
@@ -360,7 +359,7 @@ class ReducedDual(GuardedSolver):
         late = time.perf_counter() >= end and not best.gap <= self.gap
         if best.solution is not None:
             status = OUT_OF_TIME if late else best.solution.stats.status
-            return replace(best.solution, problem=problem, stats=Stats("", iterations=best.steps, status=status))
+            return best.solution.with_stats(iterations=best.steps, status=status)
         if late:
             return replace(feasible_answer(problem), stats=Stats("", status=OUT_OF_TIME))
         if not problem.unbiased:
@@ -374,9 +373,8 @@ class ReducedDual(GuardedSolver):
         best = Candidate(None, math.inf, 0)
         try:
             for found in self._candidates(reduced, end):
-                gap = math.inf if found.solution is None else decide_gap(found.solution, found.gap)
-                solution = found.solution if gap < best.gap else best.solution
-                best = Candidate(solution, min(gap, best.gap), best.steps + found.steps)
+                better = found if found.gap < best.gap else best
+                best = better._replace(steps=best.steps + found.steps)
                 if best.gap <= self.gap:
                     break
         except TimeOver:
@@ -393,14 +391,13 @@ class ReducedDual(GuardedSolver):
         few = 64
         if reduced.boxed and self.attempts and reduced.problem.k <= few and time.perf_counter() < end:
             with suppress(SolverFailed):
-                for solution in candidates(*solve_cones(reduced.problem)):
-                    found = replace(solution, problem=reduced.problem)
-                    yield Candidate(found, estimated_gap(found), solution.stats.iterations)
+                for found in candidates(*solve_cones(reduced.problem)):
+                    yield Candidate(found, found.gap, found.stats.iterations)
         # From an epsilon of 14 or so on rounding of the narrowest interval's ends costs more than is asked, and leaves
         # nothing to iterate on.
         if reduced.boxed and self.attempts:
             found = design_two_ends(reduced.problem)
-            yield Candidate(found, estimated_gap(found), 0)
+            yield Candidate(found, found.gap, 0)
 
 
 def _refuse_close_labels(problem: Problem) -> None:
