@@ -16,7 +16,6 @@ from optrand.programs._backends import Form, Result
 from optrand.programs._certificate import Status
 from optrand.solvers import ColumnGeneration, GridDual
 from optrand.solvers.grid._dual import Columns, GridOptions, GridProblem
-from optrand.solvers.reduced_dual._answers import Candidate
 
 
 def posed(k: int, n: int, epsilon: float, penalty: float = math.inf, *, even: bool = True) -> Problem:
@@ -87,7 +86,7 @@ def test_columns_answer_problems_that_the_interior_point_does_not(monkeypatch: p
     margin = 1.01 * 361 / math.expm1(8)
     values = np.linspace(-margin, 361 + margin, 100)
     assert certify(tabulate(GridDual()(unbiased_regression(labels, np.full(20, 0.05), 8.0, outputs=values)))).gap < 1e-9
-    monkeypatch.setattr(GridProblem, "solve", lambda *_: Candidate(None, math.inf, 0))
+    monkeypatch.setattr(GridProblem, "solve", lambda *_: None)
     solution = GridDual()(posed(10, 100, 2.0))
     assert solution.stats.solver == repr(ColumnGeneration(rounds=100))
     assert solution.gap <= 1e-9

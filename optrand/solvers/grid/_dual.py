@@ -32,7 +32,7 @@ from optrand.model._problem import Dual, Grid, Interval, Problem
 from optrand.model._randomizer import Arcs, Indices, Randomizer
 from optrand.solvers._interface import GuardedSolver
 from optrand.solvers.grid._column_generation import ColumnGeneration
-from optrand.solvers.reduced_dual._answers import Candidate, Reduced, restore_feasibility
+from optrand.solvers.reduced_dual._answers import Reduced, better, restore_feasibility
 from optrand.solvers.reduced_dual._arcs import Arcs as ArcOrder
 from optrand.solvers.reduced_dual._arcs import Nodes, Terms, end_arcs
 from optrand.solvers.reduced_dual._interior_point import Point
@@ -115,17 +115,13 @@ class GridDual(GuardedSolver):
         return squared and isinstance(problem.outputs, Grid) and problem.outputs.values.size > 1 and problem.k > 1
 
     def _solution(self, problem: Problem) -> Solution:
-        found, gap, posed = None, math.inf, GridProblem(problem, self.options)
+        found, posed = None, GridProblem(problem, self.options)
         with suppress(TooWide, np.linalg.LinAlgError):
-            best = posed.solve(self.gap)
-            if best.solution is not None:
-                found, gap = best.solution.with_stats(iterations=best.steps), best.gap
+            found = posed.solve(self.gap)
         rounds = self.options.priced // (problem.k * posed.grid.size)
-        if gap > self.gap and rounds:
+        if rounds and (found is None or found.gap > self.gap):
             with suppress(SolverFailed):
-                other = ColumnGeneration(rounds=min(rounds, ColumnGeneration.rounds))(problem)
-                if found is None or other.gap <= gap:
-                    found = other
+                found = better(found, ColumnGeneration(rounds=min(rounds, ColumnGeneration.rounds))(problem))
         if found is None:
             raise SolverFailed("the interior point has no randomizer on the grid: ColumnGeneration() may have one")
         return found
@@ -199,7 +195,7 @@ class GridProblem:
         finest = self.reduced.finest
         return self.reduced.terms(finest.before, finest.gaps)._replace(values=self.values)
 
-    def solve(self, gap: float) -> Candidate:
+    def solve(self, gap: float) -> Solution | None:
         """Solve over some columns and add others, until the gap is small enough or no column is missing."""
         options, descent = self.options, Descent(self.reduced, FIRST)
         # Without the grid first: its answer points at the columns, and its masses and multipliers are near theirs.
@@ -207,7 +203,7 @@ class GridProblem:
         _, point, count, _ = descent.solve(self.terms, nodes, options.rough, start, whole=whole)
         columns = self.beside(nodes, point.slopes, point.mass).unite(self.feasible_columns())
         accuracy = max(options.least, options.accuracy * self.reduced.share)
-        best, gaps, steps = Candidate(None, math.inf, 0), [math.inf], steps + count
+        best, gaps, steps = None, [math.inf], steps + count
         for number in range(options.rounds):
             values = self.values[columns.at]
             # If the iteration fails from the last sums and masses, begin again at the centre, which is slower.
@@ -216,23 +212,23 @@ class GridProblem:
                     self.terms, columns[:2], accuracy, start, whole=whole, values=values, mass=mass
                 )
                 solved = columns._replace(mass=point.mass)
-                found = self.best_candidate(arcs, solved, point, gap, options.candidates)
-                best, steps = _with_smaller_gap(best, found), steps + count
-                if not failed and found.gap < math.inf:
+                found = self.best_answer(arcs, solved, point, gap, options.candidates)
+                best, steps = better(best, found), steps + count
+                if not failed and found is not None and found.gap < math.inf:
                     break
-            gaps.append(best.gap)
-            stalled = number >= options.patience and (failed or not best.gap < gaps[-1 - options.patience] / 2)
-            if found.solution is None or best.gap <= gap or stalled:
+            gaps.append(math.inf if best is None else best.gap)
+            stalled = number >= options.patience and (failed or not gaps[-1] < gaps[-1 - options.patience] / 2)
+            if found is None or gaps[-1] <= gap or stalled:
                 break
             # Columns that may be missing: beside the new best outputs, and those of negative reduced cost.
             unused = np.zeros(nodes[0].size)
-            columns = solved.unite(self.beside(nodes, point.slopes, unused), self.find_violated(found.solution))
+            columns = solved.unite(self.beside(nodes, point.slopes, unused), self.find_violated(found))
             if columns.at.size == solved.at.size:
                 break
         # No column is missing now, so that further multipliers are worth their time.
-        if best.gap > gap and not self.problem.unbiased:
-            best = _with_smaller_gap(best, self.best_candidate(arcs, solved, point, gap, options.last_candidates))
-        return best._replace(steps=steps)
+        if gaps[-1] > gap and not self.problem.unbiased:
+            best = better(best, self.best_answer(arcs, solved, point, gap, options.last_candidates))
+        return None if best is None else best.with_stats(iterations=steps)
 
     def beside(self, nodes: Nodes, slopes: Floats, mass: Floats) -> Columns:
         """Return each of some arcs at the two grid values beside its best output, the mass divided so as to keep it."""
@@ -298,16 +294,16 @@ class GridProblem:
         costs -= dual.beta[:, np.newaxis] * (outputs - dual.origin)
         return np.concatenate((np.zeros((1, outputs.size)), np.cumsum(costs, axis=0)))
 
-    def best_candidate(self, arcs: ArcOrder, columns: Columns, point: Point, gap: float, most: int) -> Candidate:
-        """Return the candidate of the smallest gap, or the first one whose gap is small enough."""
-        best = Candidate(None, math.inf, 0)
-        for solution in self.candidates(arcs, columns, point, most):
-            best = _with_smaller_gap(best, Candidate(solution, solution.gap, 0))
-            if best.gap <= gap:
+    def best_answer(self, arcs: ArcOrder, columns: Columns, point: Point, gap: float, most: int) -> Solution | None:
+        """Return the answer of the smallest gap, or the first one whose gap is small enough."""
+        best = None
+        for found in self.answers(arcs, columns, point, most):
+            best = better(best, found)
+            if found.gap <= gap:
                 break
         return best
 
-    def candidates(self, arcs: ArcOrder, columns: Columns, point: Point, most: int) -> Iterator[Solution]:
+    def answers(self, arcs: ArcOrder, columns: Columns, point: Point, most: int) -> Iterator[Solution]:
         """Generate answers: each with its rows restored, and several multipliers."""
         if not point.is_finite():
             return
@@ -335,8 +331,3 @@ class GridProblem:
         order = np.lexsort((end, first, at))
         arcs = Arcs(self.problem.k, first[order], end[order] - 1, self.grid[at[order]], mass[order])
         return Randomizer.of_arcs(self.problem.labels, arcs, self.problem.epsilon)
-
-
-def _with_smaller_gap(one: Candidate, other: Candidate) -> Candidate:
-    """Return the candidate of the smaller gap, and one without a solution only if there is no other."""
-    return other if one.solution is None or other.gap < one.gap else one

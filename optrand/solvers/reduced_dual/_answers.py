@@ -11,17 +11,16 @@ randomizer to rounding, and combined with the multipliers that may prove it: the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
-from typing import NamedTuple
+from itertools import islice
 
 import numpy as np
 
 from optrand.base._validation import Floats
 from optrand.certificates._certificate import PROVEN
-from optrand.mechanism._tabulation import Solution, Stats
+from optrand.mechanism._tabulation import NO_MECHANISM, Solution, Stats
 from optrand.model._problem import Dual, Line, Problem
 from optrand.model._randomizer import Arcs as ArcColumns
 from optrand.model._randomizer import Extended, Randomizer
@@ -58,8 +57,8 @@ class AnswerOptions:
         Least mass that counts in a restoration.
     unused : tuple of float
         Arcs of no more mass fix no multipliers: the ones of the least may be in use by rounding alone. Each is tried.
-    patience : int
-        Number of repaired multipliers after which one must have had a smaller gap.
+    repairs : int
+        Number of multipliers of each groups that are tried.
     freedom : float
         How much less a restoration pays for changes of masses than for those of outputs.
     """
@@ -71,19 +70,11 @@ class AnswerOptions:
     cut: float = 0.5
     faintest: float = 1e-40
     unused: tuple[float, ...] = (0.0, 1e-9, 1e-6)
-    patience: int = 6
+    repairs: int = 3
     freedom: float = 1e6
 
 
 OPTIONS = AnswerOptions()
-
-
-class Candidate(NamedTuple):
-    """A candidate solution (None if floats failed), its estimated gap, and the number of iterations."""
-
-    solution: Solution | None
-    gap: float
-    steps: int
 
 
 @dataclass(frozen=True)
@@ -271,76 +262,55 @@ def restore_feasibility(arcs: Arcs, terms: Terms, mass: Floats, output: Floats) 
     return mass, output
 
 
-def find_candidate(reduced: Reduced, arcs: Arcs, point: Point) -> Candidate:
-    """Return the best candidate by the masses, slacks and sums at which the interior point ends."""
-    best = Candidate(None, math.inf, 0)
+def better(one: Solution | None, other: Solution | None) -> Solution | None:
+    """Return the answer of the smaller gap, and the first one of equal ones."""
+    if one is None or other is None:
+        return one or other
+    return other if other.gap < one.gap else one
+
+
+def find_answer(reduced: Reduced, arcs: Arcs, point: Point) -> Solution | None:
+    """Return the best answer by the masses, slacks and sums at which the interior point ends, if they are finite."""
     if not point.is_finite():
-        return best
-    end = _End(reduced, arcs, point)
-    # Primal side: a randomizer near the masses. Dual side: every choice of multipliers that may prove it.
-    masses, outputs = np.where(point.in_use, point.mass, 0.0), best_outputs(arcs, end.terms, point.slopes)
-    masses, outputs = restore_feasibility(arcs, end.terms, masses, outputs)
+        return None
+    # Primal side: a randomizer near the masses. Dual side: multipliers that may prove it.
+    terms = reduced.terms(*reduced.finest[:2])
+    masses, outputs = np.where(point.in_use, point.mass, 0.0), best_outputs(arcs, terms, point.slopes)
+    masses, outputs = restore_feasibility(arcs, terms, masses, outputs)
     if not (masses > 0).any():
-        return best
+        return None
     answer = Solution(reduced.problem, reduced.randomizer(arcs, masses, outputs), stats=Stats("", status="solved"))
-    for duals in end.duals(masses, outputs, answer.randomizer.biases):
-        found = _best_of(answer, duals)
-        if best.solution is None or found.gap < best.gap:
-            best = found
-        if best.gap <= PROVEN or found.gap == math.inf:
+    try:
+        answer.mechanism  # noqa: B018
+    except NO_MECHANISM:
+        return answer
+    best = None
+    for dual in _generate_duals(reduced, arcs, point, masses, outputs, answer.randomizer.biases):
+        best = better(best, answer.with_dual(dual))
+        if best is not None and best.gap <= PROVEN:
             break
     return best
 
 
-def _best_of(answer: Solution, duals: Iterator[Dual]) -> Candidate:
-    """Return an answer with the best of some multipliers, up to those that prove it or until repairs no longer help."""
-    best, idle = Candidate(None, math.inf, 0), 0
-    for dual in duals:
-        found = answer.with_dual(dual)
-        gap = found.gap
-        idle += 1
-        if best.solution is None or gap < best.gap:
-            best, idle = Candidate(found, gap, 0), 0
-        if best.gap <= PROVEN or gap == math.inf or idle == OPTIONS.patience:
-            break
-    return best
+def _generate_duals(
+    reduced: Reduced, arcs: Arcs, point: Point, masses: Floats, outputs: Floats, biases: Floats
+) -> Iterator[Dual]:
+    """Generate multipliers, those that most often prove the answer first.
 
-
-@dataclass(frozen=True, eq=False)
-class _End:
-    """Where the interior point ends on some arcs of the finest level."""
-
-    reduced: Reduced
-    arcs: Arcs
-    point: Point
-
-    @cached_property
-    def terms(self) -> Terms:
-        """The finest level."""
-        return self.reduced.terms(self.reduced.finest.before, self.reduced.finest.gaps)
-
-    @cached_property
-    def refined(self) -> Sums:
-        """Sums in extended precision."""
-        return refine_sums(self.arcs, self.terms, self.point, self.reduced.before)
-
-    def duals(self, masses: Floats, outputs: Floats, biases: Floats) -> Iterator[Iterator[Dual]]:
-        """Generate families of candidate multipliers, those that most often prove the answer first.
-
-        They are those of the interior point in floats, the same in extended precision, and those of groups of labels
-        that the arcs in use do not separate. With a price of bias the first of the groups come first: those of the
-        interior point then prove one answer in five.
-        """
-        sums, arcs = Sums(self.terms.before, *self.point[:2]), (self.arcs.first, self.arcs.end, outputs)
-
-        def duals_of(sums: Sums, costs: Iterable[Numbers]) -> Iterator[Dual]:
-            return (self.reduced.dual(sums.slopes, cost, biases) for cost in costs)
-
-        if not self.reduced.problem.unbiased:
-            groups = Groups.of_used(self.terms, sums, arcs, masses > 0)
-            yield duals_of(sums, [np.diff(next(groups.candidates()))])
-        yield duals_of(sums, [np.diff(sums.costs)])
-        yield duals_of(self.refined, [np.diff(self.refined.costs)])
-        for faint in () if self.reduced.stretched else OPTIONS.unused:
-            groups = Groups.of_used(self.terms, self.refined, arcs, masses > faint)
-            yield duals_of(self.refined, chain((groups.clipped,), map(np.diff, groups.candidates())))
+    Without bias they are those of the interior point, in floats and in extended precision. With a price of bias they
+    are those of groups of labels that the arcs in use do not separate: the first ones prove 19 answers of 20.
+    """
+    terms = reduced.terms(*reduced.finest[:2])
+    sums, columns = Sums(terms.before, point.slopes, point.costs), (arcs.first, arcs.end, outputs)
+    if not reduced.problem.unbiased:
+        groups = Groups.of_used(terms, sums, columns, masses > 0)
+        yield reduced.dual(sums.slopes, np.diff(next(groups.candidates())), biases)
+    yield reduced.dual(sums.slopes, np.diff(sums.costs), biases)
+    refined = refine_sums(arcs, terms, point, reduced.before)
+    if reduced.problem.unbiased:
+        yield reduced.dual(refined.slopes, np.diff(refined.costs), biases)
+        return
+    for faint in OPTIONS.unused:
+        groups = Groups.of_used(terms, refined, columns, masses > faint)
+        for costs in islice(groups.candidates(), OPTIONS.repairs):
+            yield reduced.dual(refined.slopes, np.diff(costs), biases)

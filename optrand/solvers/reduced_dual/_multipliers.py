@@ -82,12 +82,6 @@ class Groups:
         first, end, outputs = arcs[0][at], arcs[1][at], arcs[2][at]
         return cls(terms, sums, first, end, outputs)
 
-    @property
-    def clipped(self) -> Numbers:
-        """Each label's share of the sums `c`, moved into its range: nothing is left of rounding in the sums."""
-        least, widths = self._positions.lowest, self._positions.widths
-        return np.clip(np.diff(self.sums.costs), least, least + widths)
-
     def candidates(self) -> Iterator[Numbers]:
         """Return sums `c` that agree with the given ones at the nodes of the arcs in use."""
         position = self._positions.even()

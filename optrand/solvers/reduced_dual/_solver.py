@@ -25,13 +25,13 @@ from optrand.base._validation import Floats
 from optrand.certificates._certificate import PROVEN
 from optrand.closed_forms._two_outputs import design_two_ends
 from optrand.errors import Infeasible, InvalidInput, SolverFailed
-from optrand.mechanism._tabulation import Solution, Stats
+from optrand.mechanism._tabulation import Solution
 from optrand.model._problem import Grid, Problem
 from optrand.solvers._cones import solve_cones
 from optrand.solvers._feasibility import feasible_answer
 from optrand.solvers._interface import GuardedSolver
 from optrand.solvers._optimality import candidates
-from optrand.solvers.reduced_dual._answers import Candidate, Reduced, best_outputs, find_candidate
+from optrand.solvers.reduced_dual._answers import Reduced, best_outputs, better, find_answer
 from optrand.solvers.reduced_dual._arcs import (
     Arcs,
     Level,
@@ -154,11 +154,11 @@ class Descent:
         steep = self.options.steep if self.reduced.boxed else 0.0
         return coarsen_to(self.reduced.level(self.options.floor), self.options.fewest, steep)
 
-    def best_candidate(self) -> Candidate:
-        """Return the best candidate of the finest level."""
+    def best_answer(self) -> Solution | None:
+        """Return the best answer of the finest level, None if floats fail."""
         nodes, start, whole, steps = self.candidate_arcs()
-        found = self._solve_finest(nodes, start, whole=whole)
-        return found._replace(steps=steps + found.steps)
+        found, count = self._solve_finest(nodes, start, whole=whole)
+        return None if found is None else found.with_stats(iterations=steps + count)
 
     def candidate_arcs(self) -> tuple[Nodes, Start, bool, int]:
         """Solve all coarser levels, and return the arcs of the finest one that their answer points at.
@@ -219,10 +219,10 @@ class Descent:
             costs = next(groups.candidates()).astype(np.float64, copy=False)
         return (point.slopes, costs), steps
 
-    def _solve_finest(self, nodes: Nodes, start: Start, *, whole: bool) -> Candidate:
-        """Return the best candidate by some arcs of the finest level and those that its answers violate."""
+    def _solve_finest(self, nodes: Nodes, start: Start, *, whole: bool) -> tuple[Solution | None, int]:
+        """Return the best answer by some arcs of the finest level and those that it violates, and the iterations."""
         reduced, options = self.reduced, self.options
-        steps, best, last = 0, Candidate(None, math.inf, 0), math.inf
+        steps, best, last = 0, None, math.inf
         terms = reduced.terms(*reduced.finest[:2])
         gap = options.gap * reduced.share * min(1.0, options.many / reduced.problem.k) ** 2
         gap = max(options.least, gap)
@@ -231,21 +231,20 @@ class Descent:
                 arcs, point, count, failed = self.solve(terms, nodes, gap, start, whole=whole)
                 steps += count
                 # An answer may be proven although the iteration did not converge, so it is judged by its gap alone.
-                found = find_candidate(reduced, arcs, point)
-                if best.solution is None or found.gap < best.gap:
-                    best = found
-                falls, last = found.gap < last / 2, found.gap
+                found = find_answer(reduced, arcs, point)
+                gap = math.inf if found is None else found.gap
+                best, falls, last = better(best, found), gap < last / 2, gap
                 # Proven, or no longer converging: further arcs would cost more than they gain.
-                if best.gap <= PROVEN or (number >= options.patience and not falls):
+                if gap <= PROVEN or (number >= options.patience and not falls):
                     break
                 more = self._add_arcs(terms, nodes, point, options.lack, failed=failed)
                 if more is None:
                     break
                 nodes = more
         except (TimeOver, TooWide):
-            if best.solution is None:
+            if best is None:
                 raise
-        return best._replace(steps=steps)
+        return best, steps
 
     def solve(
         self,
@@ -355,49 +354,42 @@ class ReducedDual(GuardedSolver):
 
     def _solution(self, problem: Problem) -> Solution:
         end = time.perf_counter() + self.time_limit
-        best = self._try_all(Reduced(problem), end)
-        late = time.perf_counter() >= end and not best.gap <= self.gap
-        if best.solution is not None:
-            status = OUT_OF_TIME if late else best.solution.stats.status
-            return best.solution.with_stats(iterations=best.steps, status=status)
+        best, steps = None, 0
+        with suppress(TimeOver):
+            for found in self._answers(Reduced(problem), end):
+                steps += found.stats.iterations
+                best = better(best, found)
+                if found.gap <= self.gap:
+                    break
+        late = time.perf_counter() >= end and not (best is not None and best.gap <= self.gap)
+        if best is not None:
+            return best.with_stats(iterations=steps, status=OUT_OF_TIME if late else best.stats.status)
         if late:
-            return replace(feasible_answer(problem), stats=Stats("", status=OUT_OF_TIME))
+            return feasible_answer(problem).with_stats(solver="", status=OUT_OF_TIME)
         if not problem.unbiased:
             # Multipliers of a huge penalty overflow. Those of the unbiased problem prove nearly the same optimum.
             with suppress(Infeasible):
                 return replace(self._solution(replace(problem, bias_penalty=math.inf)), problem=problem)
         raise SolverFailed("the interior point has no answer")
 
-    def _try_all(self, reduced: Reduced, end: float) -> Candidate:
-        """Return the best candidate of the attempts, and then of the cone program, up to one that is good enough."""
-        best = Candidate(None, math.inf, 0)
-        try:
-            for found in self._candidates(reduced, end):
-                better = found if found.gap < best.gap else best
-                best = better._replace(steps=best.steps + found.steps)
-                if best.gap <= self.gap:
-                    break
-        except TimeOver:
-            pass
-        return best
-
-    def _candidates(self, reduced: Reduced, end: float) -> Iterator[Candidate]:
-        """Generate the candidate of each attempt, and in an interval without bias those of cones and two ends."""
+    def _answers(self, reduced: Reduced, end: float) -> Iterator[Solution]:
+        """Generate the answer of each attempt, and in an interval without bias those of cones and two ends."""
         # A failed attempt is no failure of the problem: the next one has other arcs and other steps.
         for attempt in self.attempts:
             with suppress(TooWide, np.linalg.LinAlgError):
-                yield Descent(reduced, attempt, end).best_candidate()
+                found = Descent(reduced, attempt, end).best_answer()
+                if found is not None:
+                    yield found
+        if not (reduced.boxed and self.attempts):
+            return
         # For more labels the cone program would need levels of its own: up to here all intervals are arcs.
         few = 64
-        if reduced.boxed and self.attempts and reduced.problem.k <= few and time.perf_counter() < end:
+        if reduced.problem.k <= few and time.perf_counter() < end:
             with suppress(SolverFailed):
-                for found in candidates(*solve_cones(reduced.problem)):
-                    yield Candidate(found, found.gap, found.stats.iterations)
+                yield from candidates(*solve_cones(reduced.problem))
         # From an epsilon of 14 or so on rounding of the narrowest interval's ends costs more than is asked, and leaves
         # nothing to iterate on.
-        if reduced.boxed and self.attempts:
-            found = design_two_ends(reduced.problem)
-            yield Candidate(found, found.gap, 0)
+        yield design_two_ends(reduced.problem)
 
 
 def _refuse_close_labels(problem: Problem) -> None:
