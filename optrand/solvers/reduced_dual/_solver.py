@@ -232,10 +232,10 @@ class Descent:
                 steps += count
                 # An answer may be proven although the iteration did not converge, so it is judged by its gap alone.
                 found = find_answer(reduced, arcs, point)
-                gap = math.inf if found is None else found.gap
-                best, falls, last = better(best, found), gap < last / 2, gap
+                proven = math.inf if found is None else found.gap
+                best, falls, last = better(best, found), proven < last / 2, proven
                 # Proven, or no longer converging: further arcs would cost more than they gain.
-                if gap <= PROVEN or (number >= options.patience and not falls):
+                if proven <= PROVEN or (number >= options.patience and not falls):
                     break
                 more = self._add_arcs(terms, nodes, point, options.lack, failed=failed)
                 if more is None:
