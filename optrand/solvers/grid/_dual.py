@@ -14,7 +14,6 @@ few rounds of column generation.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -32,7 +31,7 @@ from optrand.model._problem import Dual, Grid, Interval, Problem
 from optrand.model._randomizer import Arcs, Indices, Randomizer
 from optrand.solvers._interface import GuardedSolver
 from optrand.solvers.grid._column_generation import ColumnGeneration
-from optrand.solvers.reduced_dual._answers import Reduced, better, restore_feasibility
+from optrand.solvers.reduced_dual._answers import Reduced, better, prove, restore_feasibility
 from optrand.solvers.reduced_dual._arcs import Arcs as ArcOrder
 from optrand.solvers.reduced_dual._arcs import Nodes, Terms, end_arcs
 from optrand.solvers.reduced_dual._interior_point import Point
@@ -53,9 +52,8 @@ class GridOptions:
     rounds, patience : int
         Largest number of solves with added columns. After `patience` solves each must converge, and every `patience` of
         them must halve the gap.
-    candidates, last_candidates : int
-        Number of multipliers from the support that are evaluated at a finite bias penalty, after each solve and once
-        more at the end if the gap is still too large. Of 240 problems three leave 5 open, 12 leave 3, and 40 leave 2.
+    candidates : int
+        Number of multipliers from the support that are tried at a finite bias penalty.
     priced : int
         Number of labels times grid values, times the rounds of column generation that try an unproven problem. For
         labels that grow like squares, a few rounds prove problems whose gap was open by more than the optimum.
@@ -69,7 +67,6 @@ class GridOptions:
     rounds: int = 20
     patience: int = 6
     candidates: int = 3
-    last_candidates: int = 40
     priced: int = 100_000
     block: int = 1 << 20
 
@@ -212,7 +209,7 @@ class GridProblem:
                     self.terms, columns[:2], accuracy, start, whole=whole, values=values, mass=mass
                 )
                 solved = columns._replace(mass=point.mass)
-                found = self.best_answer(arcs, solved, point, gap, options.candidates)
+                found = self.best_answer(arcs, solved, point, gap)
                 best, steps = better(best, found), steps + count
                 if not failed and found is not None and found.gap < math.inf:
                     break
@@ -225,9 +222,6 @@ class GridProblem:
             columns = solved.unite(self.beside(nodes, point.slopes, unused), self.find_violated(found))
             if columns.at.size == solved.at.size:
                 break
-        # No column is missing now, so that further multipliers are worth their time.
-        if gaps[-1] > gap and not self.problem.unbiased:
-            best = better(best, self.best_answer(arcs, solved, point, gap, options.last_candidates))
         return None if best is None else best.with_stats(iterations=steps)
 
     def beside(self, nodes: Nodes, slopes: Floats, mass: Floats) -> Columns:
@@ -294,33 +288,20 @@ class GridProblem:
         costs -= dual.beta[:, np.newaxis] * (outputs - dual.origin)
         return np.concatenate((np.zeros((1, outputs.size)), np.cumsum(costs, axis=0)))
 
-    def best_answer(self, arcs: ArcOrder, columns: Columns, point: Point, gap: float, most: int) -> Solution | None:
-        """Return the answer of the smallest gap, or the first one whose gap is small enough."""
-        best = None
-        for found in self.answers(arcs, columns, point, most):
-            best = better(best, found)
-            if found.gap <= gap:
-                break
-        return best
-
-    def answers(self, arcs: ArcOrder, columns: Columns, point: Point, most: int) -> Iterator[Solution]:
-        """Generate answers: each with its rows restored, and several multipliers."""
+    def best_answer(self, arcs: ArcOrder, columns: Columns, point: Point, gap: float) -> Solution | None:
+        """Return the answer with the best of several multipliers, or the first whose gap is small enough."""
         if not point.is_finite():
-            return
+            return None
         terms, sums = self.terms, Sums(self.terms.before, point.slopes, point.costs)
-        ends = columns.first, columns.end, self.values[columns.at]
-        # Columns that look idle are left out, unless the others hold no feasible randomizer.
-        for used in (point.in_use, np.ones(point.mass.size, dtype=bool)):
-            mass, _ = restore_feasibility(arcs, terms, np.where(used, point.mass, 0.0), arcs.low)
-            if not (mass > 0).any():
-                continue
-            randomizer, costs = self.randomizer(columns, mass), iter((sums.costs,))
-            if not self.problem.unbiased:
-                groups = Groups.of_used(terms, sums, ends, mass > 0)
-                costs = chain(islice(groups.candidates(), most), costs)
-            answer = Solution(self.problem, randomizer, stats=Stats("", status="solved"))
-            for cost in costs:
-                yield answer.with_dual(self.reduced.dual(sums.slopes, np.diff(cost), randomizer.biases))
+        mass, _ = restore_feasibility(arcs, terms, np.where(point.in_use, point.mass, 0.0), arcs.low)
+        if not (mass > 0).any():
+            return None
+        answer = Solution(self.problem, self.randomizer(columns, mass), stats=Stats("", status="solved"))
+        biases, costs = answer.randomizer.biases, iter((sums.costs,))
+        if not self.problem.unbiased:
+            groups = Groups.of_used(terms, sums, (columns.first, columns.end, self.values[columns.at]), mass > 0)
+            costs = chain(islice(groups.candidates(), self.options.candidates), costs)
+        return prove(answer, (self.reduced.dual(sums.slopes, np.diff(cost), biases) for cost in costs), gap)
 
     def randomizer(self, columns: Columns, mass: Floats) -> Randomizer:
         """Return the randomizer of some masses, scaled to probabilities."""

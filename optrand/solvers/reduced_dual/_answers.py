@@ -11,7 +11,7 @@ randomizer to rounding, and combined with the multipliers that may prove it: the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -269,6 +269,22 @@ def better(one: Solution | None, other: Solution | None) -> Solution | None:
     return other if other.gap < one.gap else one
 
 
+def prove(answer: Solution, duals: Iterable[Dual], gap: float = PROVEN) -> Solution:
+    """Return an answer with the best of some multipliers, or the first ones that prove it up to a gap."""
+    try:
+        answer.mechanism  # noqa: B018
+    except NO_MECHANISM:
+        return answer
+    best, least = answer, math.inf
+    for dual in duals:
+        found = answer.with_dual(dual)
+        if found.gap < least:
+            best, least = found, found.gap
+        if least <= gap:
+            break
+    return best
+
+
 def find_answer(reduced: Reduced, arcs: Arcs, point: Point) -> Solution | None:
     """Return the best answer by the masses, slacks and sums at which the interior point ends, if they are finite."""
     if not point.is_finite():
@@ -280,16 +296,7 @@ def find_answer(reduced: Reduced, arcs: Arcs, point: Point) -> Solution | None:
     if not (masses > 0).any():
         return None
     answer = Solution(reduced.problem, reduced.randomizer(arcs, masses, outputs), stats=Stats("", status="solved"))
-    try:
-        answer.mechanism  # noqa: B018
-    except NO_MECHANISM:
-        return answer
-    best = None
-    for dual in _generate_duals(reduced, arcs, point, masses, outputs, answer.randomizer.biases):
-        best = better(best, answer.with_dual(dual))
-        if best is not None and best.gap <= PROVEN:
-            break
-    return best
+    return prove(answer, _generate_duals(reduced, arcs, point, masses, outputs, answer.randomizer.biases))
 
 
 def _generate_duals(
