@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -20,7 +20,7 @@ from optrand.base._validation import (
     freeze_array,
     rectangular,
 )
-from optrand.closed_forms._response import kept_labels, response_weights, rr_with_prior
+from optrand.closed_forms._response import kept_labels, rr_with_prior
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.sampling._draw import settle
@@ -82,19 +82,8 @@ class RRWithPriorBatch:
     @property
     def objective(self) -> Floats:
         """Probability that the output is the label, under each row's own prior: the optimum, shape ``(b,)``."""
-        sizes, index = np.unique(self.k_star, return_inverse=True)
-        own = np.array([response_weights(int(size), self.epsilon)[0] for size in sizes])
         mass: Floats = np.einsum("bk,bk->b", self.priors, self.kept)
-        return own[index] * mass
-
-    @cached_property
-    def _members(self) -> tuple[Counts, Counts]:
-        """Kept labels of all rows, one row after another, and the position at which each row begins."""
-        starts = np.concatenate(([0], np.cumsum(self.k_star)[:-1]))
-        # Flat positions modulo K are the labels of each row in increasing order.
-        members = np.flatnonzero(self.kept)
-        members %= self.k
-        return members, starts
+        return mass / (1 + (self.k_star - 1) * math.exp(-self.epsilon))
 
     def sample(self, labels: ArrayLike, *, source: EntropySource | None = None) -> Counts:
         r"""Draw one output per row, shape ``(b,)``, exactly.
@@ -118,14 +107,15 @@ class RRWithPriorBatch:
         """
         array = self._check_labels(labels)
         source = SystemEntropy() if source is None else source
-        width = check_width(source)
         sizes = self.k_star
         # Words are drawn for the coin and the other label of every row, whether used or not: their number reveals no
         # label.
-        stays = _draw_coins(sizes, privacy_ratio(self.epsilon), source, width)
+        stays = _draw_coins(sizes, privacy_ratio(self.epsilon), source)
         stays &= self.kept[np.arange(len(self)), array]
-        members, starts = self._members
-        return np.where(stays, array, members[starts + draw_integers(sizes, source)])
+        # The kept labels of all rows, one row after another, are these positions modulo K.
+        members = np.flatnonzero(self.kept)
+        chosen = np.cumsum(sizes) - sizes + draw_integers(sizes, source)
+        return np.where(stays, array, members[chosen] % self.k)
 
     def likelihood(self, released: ArrayLike) -> Floats:
         """Return the probability of each row's output under every label, up to a factor per row, shape ``(b, K)``.
@@ -182,8 +172,9 @@ def _check_priors(given: ArrayLike) -> Floats:
     return priors
 
 
-def _draw_coins(sizes: Counts, ratio: Fraction, source: EntropySource, width: int) -> NDArray[np.bool_]:
+def _draw_coins(sizes: Counts, ratio: Fraction, source: EntropySource) -> NDArray[np.bool_]:
     """Draw True with probability ``(R - 1) / (R + size - 1)``, exactly, for each of `sizes`."""
+    width = check_width(source)
     distinct, index = np.unique(sizes, return_inverse=True)
     chances = [(ratio - 1) / (ratio + int(size) - 1) for size in distinct]
     # One word decides, unless it equals the leading digits of the probability: then further words are compared with the

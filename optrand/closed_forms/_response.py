@@ -18,9 +18,7 @@ from optrand.model._table import Table
 
 @suggest_parameters
 def rr(labels: ArrayLike, epsilon: float) -> Mechanism:
-    r"""Return randomized response: the label itself, ``exp(epsilon)`` times likelier than each other one.
-
-    .. math:: \Pr[v \mid y] = \frac{e^{\epsilon \cdot 1[v = y]}}{e^\epsilon + k - 1}
+    """Return randomized response: the label itself, ``exp(epsilon)`` times likelier than each other one.
 
     It solves classification under the uniform prior, with the dual of :func:`rr_with_prior`.
 
@@ -96,16 +94,15 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Mechanism:
 
     Notes
     -----
-    *The best k.* Since :math:`w_k` is the mean of :math:`w_{k-1}` and :math:`e^\epsilon p_{(k)}` with weights
-    :math:`e^\epsilon + k - 2` and 1, keeping one label more pays if and only if :math:`e^\epsilon p_{(k)} > w_{k-1}`,
-    that is, if
+    Since :math:`w_k` is the mean of :math:`w_{k-1}` and :math:`e^\epsilon p_{(k)}` with weights :math:`e^\epsilon + k -
+    2` and 1, the `k`-th label is kept if :math:`e^\epsilon p_{(k)} > w_{k-1}`, that is, if
 
     .. math:: D_k := \sum_{j < k} (p_{(j)} - p_{(k)}) < (e^\epsilon - 1) p_{(k)}.
 
-    The left side grows with `k` and the right side shrinks, so the labels that pay come first, and equally likely
-    labels are kept or left out together. In floats :math:`-\alpha_y` is :math:`\frac{e^\epsilon}{e^\epsilon + k - 1}
-    \big( p_y + \frac{k d_y - D_k}{e^\epsilon - 1} \big)` with :math:`d_y = p_y - p_{(k)}`, which loses nothing at small
-    epsilon. Cost ``O(K log K)``, and for each kept label as many steps as kept and other labels alternate.
+    The left side grows with `k` and the right side shrinks: equally likely labels are kept or left out together. The
+    code has :math:`-\alpha_y = \frac{e^\epsilon}{e^\epsilon + k - 1} \big( p_y + \frac{k (p_y - p_{(k)}) -
+    D_k}{e^\epsilon - 1} \big)`, which loses no digits at a small epsilon. Cost ``O(K log K)``, and for each kept label
+    as many steps as kept and other labels alternate.
 
     Examples
     --------
@@ -115,22 +112,23 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Mechanism:
     >>> mechanism.certificate.require(gap=1e-12).findings
     ()
     """
-    problem = classification(prior, epsilon)
-    return respond_exactly(problem, kept_labels(problem.prior[np.newaxis], problem.epsilon)[0])
+    return respond_exactly(classification(prior, epsilon))
 
 
 def design_rr_with_prior(problem: Problem) -> Solution:
     """Return RRWithPrior and its dual in floats, for a problem of classification over the labels."""
-    mechanism = respond_exactly(problem, kept_labels(problem.prior[np.newaxis], problem.epsilon)[0])
+    mechanism = respond_exactly(problem)
     return Solution(problem, mechanism.randomizer, mechanism.dual, Stats("rr_with_prior"))
 
 
-def respond_exactly(problem: Problem, kept: NDArray[np.bool_]) -> Mechanism:
-    """Build randomized response on the (k,) labels that are kept in integers, uniform over these for all others.
+def respond_exactly(problem: Problem, kept: NDArray[np.bool_] | None = None) -> Mechanism:
+    """Build randomized response on the (k,) labels that are kept in integers, by default on the best ones.
 
     With ``R = r / d`` the rational ratio just below ``exp(epsilon)`` a kept label has the weight ``r`` for itself and
-    ``d`` for each of the `m` kept labels besides, times `m`. All other labels have ``r + (m - 1) d`` for each.
+    ``d`` for each of the other `m - 1` kept labels, times `m`. All other labels have ``r + (m - 1) d`` for each.
     """
+    best = kept_labels(problem.prior[np.newaxis], problem.epsilon)[0]
+    kept = best if kept is None else kept
     ratio = privacy_ratio(problem.epsilon)
     size = int(np.count_nonzero(kept))
     scale = 1 if kept.all() else size
@@ -146,7 +144,8 @@ def respond_exactly(problem: Problem, kept: NDArray[np.bool_]) -> Mechanism:
         if y + 1 < problem.k:
             steps[y + 1] = steps.get(y + 1, 0) + other - own
         columns.append(tuple((place, step) for place, step in sorted(steps.items()) if step))
-    return Mechanism(problem, Table.of_columns(problem.labels, problem.labels[kept], columns), _compute_dual(problem))
+    table = Table.of_columns(problem.labels, problem.labels[kept], columns)
+    return Mechanism(problem, table, _compute_dual(problem, best))
 
 
 def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
@@ -159,32 +158,21 @@ def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
     for start in range(0, priors.shape[0], step):
         block = priors[start : start + step]
         falling = np.sort(block, axis=1)[:, ::-1]
-        # D of rr_with_prior grows from one label to the next by k times the step between their priors: no increment is
-        # negative, so that nothing cancels. Labels that pay come first, and counting them finds the last.
+        # D of rr_with_prior grows by k times the difference of two neighbours, so that nothing cancels.
         surplus = np.cumsum(k * (falling[:, :-1] - falling[:, 1:]), axis=1)
         last = (surplus < gain * falling[:, 1:]).sum(axis=1)
         smallest = np.take_along_axis(falling, last[:, np.newaxis], axis=1)
-        # By value and not by place: equally likely labels are kept or left out together.
         kept[start : start + step] = block >= smallest
     return kept
 
 
-def response_weights(k: int, epsilon: float) -> tuple[float, float]:
-    """Return the probabilities of the label itself and of each other one under randomized response on `k` labels."""
-    # In powers of 1 / E, which do not overflow.
-    shrink = math.exp(-epsilon)
-    own = 1 / (1 + (k - 1) * shrink)
-    return own, own * shrink
-
-
-def _compute_dual(problem: Problem) -> Dual:
-    """Return the multipliers of :func:`rr_with_prior`."""
-    kept = kept_labels(problem.prior[np.newaxis], problem.epsilon)[0]
-    p = problem.prior[kept]
+def _compute_dual(problem: Problem, best: NDArray[np.bool_]) -> Dual:
+    """Return the multipliers of :func:`rr_with_prior`, which keeps the labels `best`."""
+    p = problem.prior[best]
     surplus = p - p.min()
-    own, _ = response_weights(p.size, problem.epsilon)
-    # The form in the notes of rr_with_prior, from gaps between priors: E p - S would cancel at a small epsilon.
+    # The form in the notes of rr_with_prior, from differences of priors: E p - S would cancel at a small epsilon.
     tilt = (p.size * surplus - math.fsum(surplus)) / math.expm1(problem.epsilon)
     alpha = np.zeros(problem.k)
-    alpha[kept] = -own * np.maximum(p + tilt, 0.0)
+    # In powers of 1 / E, which do not overflow.
+    alpha[best] = -np.maximum(p + tilt, 0.0) / (1 + (p.size - 1) * math.exp(-problem.epsilon))
     return Dual(alpha, np.zeros(problem.k))

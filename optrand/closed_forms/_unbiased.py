@@ -7,21 +7,13 @@ public gap between labels, then one private bit, is optimal for a small one.
 from __future__ import annotations
 
 import math
-from itertools import count
 
 import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optrand.base._arithmetic import add_exactly
-from optrand.base._validation import (
-    Floats,
-    check_epsilon,
-    check_labels,
-    check_prior,
-    check_squarable,
-    suggest_parameters,
-)
+from optrand.base._validation import SMALLEST_NORMAL, Floats, check_labels, suggest_parameters
 from optrand.certificates._bound import FLINT
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
@@ -80,35 +72,24 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
 
 def design_debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = None) -> Solution:
     """Compute debiased randomized response and its dual in floats, as in :func:`debiased_rr`."""
-    given = check_labels(labels)
-    order = np.argsort(given)
-    names = given[order]
+    count = check_labels(labels).size
     # The randomizer is the same under every prior: it enters the loss and the multipliers alone.
-    weights = np.full(names.size, 1 / names.size) if prior is None else check_prior(prior, given)[order]
-    gain = math.expm1(check_epsilon(epsilon))
-    offsets = _subtract_mean(names)
+    problem = unbiased_regression(labels, np.full(count, 1 / count) if prior is None else prior, epsilon)
+    gain = math.expm1(problem.epsilon)
+    # By way of the lowest label, so that labels far from zero lose no digits.
+    above = problem.labels - problem.labels[0]
+    offsets = above - math.fsum(above) / problem.k
     with np.errstate(over="ignore"):
-        outputs = names + names.size / gain * offsets
+        outputs = problem.labels + problem.k / gain * offsets
     if not np.isfinite(outputs).all() or (np.diff(outputs) <= 0).any():
         raise InvalidInput(
             f"the outputs of debiased randomized response at epsilon {epsilon:g} overflow or coincide in floats: "
             "rescale the labels, merge those that nearly coincide, or raise epsilon"
         )
-    problem = unbiased_regression(names, weights, epsilon)
     each = np.arange(problem.k)
     arcs = Arcs(problem.k, each, each, outputs, np.full(problem.k, 1 / (gain + problem.k)))
     randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
     return Solution(problem, randomizer, _compute_dual(problem, offsets, gain), Stats("debiased_rr"))
-
-
-def _subtract_mean(labels: Floats) -> Floats:
-    # By way of the lowest label, so that labels far from zero lose no digits.
-    with np.errstate(over="ignore"):
-        above = labels - labels[0]
-    if not np.isfinite(above).all():
-        raise InvalidInput("the range of the labels overflows in floats: rescale the labels")
-    offsets: Floats = above - math.fsum(above / labels.size)
-    return offsets
 
 
 def _compute_dual(problem: Problem, offsets: Floats, gain: float) -> Dual | None:
@@ -178,8 +159,27 @@ def design_gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> 
     problem = unbiased_regression(labels, prior, epsilon)
     if problem.k == 1:
         return design_debiased_rr(problem.labels, epsilon, prior=problem.prior)
+    origin, total = problem.origin, math.fsum(problem.prior)
     with np.errstate(over="ignore", invalid="ignore"):
-        return _Gaps(problem).solution(problem)
+        gaps = _Gaps(problem.labels - origin, problem.prior / total, problem.epsilon)
+        # sqrt(Q_j / P_j), where Q_j = E - (E - 1) F_j is written without a difference.
+        tilt = np.sqrt((1 + gaps.gain * gaps.above) / (1 + gaps.gain * gaps.below))
+        offsets = gaps.mean + np.concatenate((-gaps.reach * tilt, gaps.reach / tilt))
+    largest = 1e150
+    if not (np.abs(offsets) <= largest).all():
+        raise InvalidInput(
+            f"at epsilon {problem.epsilon:g} outputs reach beyond {largest:g}, where the square of a float overflows: "
+            "rescale the labels or raise epsilon"
+        )
+    node = np.arange(1, problem.k)
+    first, last = np.append(np.zeros_like(node), node), np.append(node - 1, np.full_like(node, problem.k - 1))
+    # A gap has the probability d rho / reach, and an answer to it 1 / (E + 1) for the labels that it does not favour.
+    masses = np.tile(gaps.d * (gaps.rho / gaps.reach) / (gaps.gain + 2), 2)
+    outputs, rests = add_exactly(offsets, origin)
+    arcs = Arcs(problem.k, first, last, outputs, masses, rests)
+    alpha, beta = gaps.multipliers()
+    dual = Dual(total * alpha, total * beta, origin)
+    return Solution(problem, Randomizer.of_arcs(problem.labels, arcs, problem.epsilon), dual, Stats("gap_response"))
 
 
 def gap_response_is_optimal(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> bool:
@@ -222,9 +222,10 @@ def condition_holds(problem: Problem) -> bool:
     if problem.k < 3:
         return True
     below, *within, above = map(arb, problem.prior.tolist())
-    # The digits double until the balls of both sides are apart.
-    for doublings in count():
-        with FLINT, ctx.workprec(64 << doublings):
+    digits = 64
+    # They double until the balls of both sides are apart.
+    while True:
+        with FLINT, ctx.workprec(digits):
             inner, excess = sum(within, arb(0)), arb(problem.epsilon).expm1()
             total = below + inner + above
             spread = excess / total
@@ -232,7 +233,7 @@ def condition_holds(problem: Problem) -> bool:
             left, right = (spread * inner) ** 2 + a + b - 1, 2 * (a * b).sqrt()
             if left < right or left > right:
                 return bool(left < right)
-    raise AssertionError
+        digits *= 2
 
 
 class _Gaps:
@@ -241,82 +242,48 @@ class _Gaps:
     With :math:`e = E / (E - 1)^2` and :math:`S_j = 1 - F_j` it is :math:`\rho_j = r_j / (E - 1) = \sqrt{e + F_j S_j}`.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self.total = math.fsum(problem.prior)
-        self.prior = problem.prior / self.total
-        self.gain = math.expm1(problem.epsilon)
+    def __init__(self, labels: Floats, prior: Floats, epsilon: float) -> None:
+        self.labels, self.prior, self.epsilon = labels, prior, epsilon
+        self.gain = math.expm1(epsilon)
         # E / (E - 1)**2 by factors that do not overflow.
-        self.e = 1 / self.gain / -math.expm1(-problem.epsilon)
-        self.d = np.diff(problem.labels)
-        # Prior of the inner labels before and after each gap, and of all labels. Sums from both ends: one minus the
-        # other would lose the digits of a light tail.
-        self.past, self.left = _sum_up(self.prior[1:-1]), _sum_up(self.prior[-2:0:-1])[::-1]
-        self.below, self.above = self.prior[0] + self.past, self.prior[-1] + self.left
+        self.e = 1 / self.gain / -math.expm1(-epsilon)
+        self.d = np.diff(labels)
+        # Prior of the inner labels before each gap, and of all labels before it and after it. Sums from both ends: one
+        # minus the other would lose the digits of a light tail.
+        self.past = _sum_up(prior[1:-1])
+        self.below, self.above = prior[0] + self.past, prior[-1] + _sum_up(prior[-2:0:-1])[::-1]
         self.rho = np.sqrt(self.e + self.below * self.above)
         # L / (E - 1)
-        self.reach = _dot(self.d, self.rho)
+        self.reach = float(np.sum(self.d * self.rho))
+        self.mean = float(labels[0] + np.sum(self.d * self.above))
 
-    def solution(self, problem: Problem) -> Solution:
-        origin = problem.origin
-        mean = (problem.labels[0] - origin) + _dot(self.d, self.above)
-        # sqrt(Q_j / P_j), where Q_j = E - (E - 1) F_j is written without a difference.
-        tilt = np.sqrt((1 + self.gain * self.above) / (1 + self.gain * self.below))
-        offsets = np.concatenate((mean - self.reach * tilt, mean + self.reach / tilt))
-        if not np.isfinite(offsets).all():
-            raise InvalidInput(
-                f"the outputs of a gap and a bit at epsilon {problem.epsilon:g} overflow in floats: "
-                "rescale the labels or raise epsilon"
-            )
-        check_squarable(offsets, "outputs")
-        node, every = np.arange(1, problem.k), np.ones(problem.k - 1, dtype=np.int64)
-        first, last = np.concatenate((0 * every, node)), np.concatenate((node - 1, (problem.k - 1) * every))
-        # A gap has the probability d rho / reach, and an answer to it 1 / (E + 1) for the labels that it does not
-        # favour.
-        shares = self.d * (self.rho / self.reach) / (self.gain + 2)
-        outputs, rests = add_exactly(offsets, origin)
-        arcs = Arcs(problem.k, first, last, outputs, np.concatenate((shares, shares)), rests)
-        randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
-        return Solution(problem, randomizer, self.dual(problem, origin, mean), Stats("gap_response"))
-
-    def dual(self, problem: Problem, origin: float, mean: float) -> Dual | None:
-        """Return the multipliers that make the reduced costs of used columns 0, or None if floats cannot hold them."""
-        d, e, rho, reach, below, above = self.d, self.e, self.rho, self.reach, self.below, self.above
-        apart = (problem.labels - origin) - mean
-        alpha, beta = self.prior * (apart**2 + reach**2) / 2, np.empty(problem.k)
-        slope = self.above[1:] - self.below[:-1]
-        beta[1:-1] = -self.prior[1:-1] * (reach * (slope / (rho[1:] + rho[:-1])) + apart[1:-1])
-        # At the ends, sums of positive terms. The last label mirrors the first.
-        alpha[0], beta[0] = self._end(below, above, self.past, d, e, rho, reach)
-        alpha[-1], slope_of_last = self._end(above[::-1], below[::-1], self.left[::-1], d[::-1], e, rho[::-1], reach)
+    def multipliers(self) -> tuple[Floats, Floats]:
+        """Return the multipliers that make the reduced costs of used columns 0."""
+        apart = self.labels - self.mean
+        alpha, beta = self.prior * (apart**2 + self.reach**2) / 2, -self.prior * apart
+        slopes = (self.above[1:] - self.below[:-1]) / (self.rho[1:] + self.rho[:-1])
+        beta[1:-1] -= self.prior[1:-1] * self.reach * slopes
+        # The last label mirrors the first.
+        alpha[0], beta[0] = self._first_multipliers()
+        alpha[-1], slope_of_last = _Gaps(-self.labels[::-1], self.prior[::-1], self.epsilon)._first_multipliers()
         beta[-1] = -slope_of_last
         # Outputs are far off at a tiny epsilon, and slopes that do not cancel would count there.
-        if np.isfinite(beta).all():
-            beta[np.abs(beta).argmin()] -= math.fsum(beta)
-        alpha -= beta * mean
-        alpha, beta = self.total * alpha, self.total * beta
-        return Dual(alpha, beta, origin) if np.isfinite(alpha).all() and np.isfinite(beta).all() else None
+        beta[np.abs(beta).argmin()] -= math.fsum(beta)
+        return alpha - beta * self.mean, beta
 
-    @staticmethod
-    def _end(
-        below: Floats, above: Floats, past: Floats, d: Floats, e: float, rho: Floats, reach: float
-    ) -> tuple[float, float]:
-        """Return the multipliers of the first label, measured from the mean."""
-        own, others = below[0], above[0]
-        products = rho[0] * rho + own * above
-        slopes = e / products * (e + own * others + below * above) + own / products * above * past
-        # With all prior on the first label the quotient below is 0 / 0, and its factor is 0.
-        if not others:
-            return 0.0, -_dot(d, slopes)
-        roots = math.sqrt(others) * rho + math.sqrt(own) * above
-        excess = _dot(d, (others * e + above * past) / roots)
-        return -excess * (math.sqrt(own) * _dot(d, above) + math.sqrt(others) * reach) / 2, -_dot(d, slopes)
+    def _first_multipliers(self) -> tuple[float, float]:
+        """Return the multipliers of the first label, measured from the mean, as sums of positive terms."""
+        own, others, below, above = self.below[0], self.above[0], self.below, self.above
+        products = self.rho[0] * self.rho + own * above
+        slopes = self.e / products * (self.e + own * others + below * above) + own / products * above * self.past
+        roots = math.sqrt(others) * self.rho + math.sqrt(own) * above
+        # With all prior on the first label this is 0 / 0, in place of 0.
+        excess = np.sum(self.d * (others * self.e + above * self.past) / np.maximum(roots, SMALLEST_NORMAL))
+        factor = math.sqrt(own) * np.sum(self.d * above) + math.sqrt(others) * self.reach
+        return float(-excess * factor / 2), -float(np.sum(self.d * slopes))
 
 
 def _sum_up(parts: Floats) -> Floats:
     """Return running sums from 0 on, in extended precision if the machine has it."""
     totals: Floats = np.concatenate(([0.0], np.cumsum(parts, dtype=np.longdouble))).astype(np.float64)
     return totals
-
-
-def _dot(amounts: Floats, weights: Floats) -> float:
-    return float(np.sum(amounts * weights))
