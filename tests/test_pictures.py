@@ -11,7 +11,7 @@ import optrand
 from optrand import Dual, Grid, Interval, losses
 from optrand.baselines import DiscreteLaplace, Laplace
 from optrand.closed_forms import debiased_rr, gap_response, rr_with_prior
-from optrand.closed_forms._unbiased import design_debiased_rr
+from optrand.closed_forms._regression import design_debiased_rr
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._randomizer import Arcs, Randomizer
 from optrand.model._table import Table

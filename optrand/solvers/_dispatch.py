@@ -17,9 +17,14 @@ from optrand import losses
 from optrand.base._numerals import format_above
 from optrand.base._validation import suggest_parameters
 from optrand.certificates._certificate import PROVEN, Certificate
-from optrand.closed_forms._response import design_rr_with_prior, kept_labels, respond_exactly
-from optrand.closed_forms._two_outputs import design_one_label, design_two_ends
-from optrand.closed_forms._unbiased import condition_holds, design_debiased_rr, design_gap_response
+from optrand.closed_forms._regression import (
+    condition_holds,
+    design_debiased_rr,
+    design_gap_response,
+    design_one_label,
+    design_two_ends,
+)
+from optrand.closed_forms._response import respond_exactly
 from optrand.errors import Infeasible, InvalidInput, NotCertified, SolverFailed
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
@@ -127,7 +132,7 @@ def solve(problem: Problem | Program, solver: Solver | str | Backend | None = No
     # RRWithPrior needs no design in floats: its table is written in integers, and its dual is a formula (Theorem 5 of
     # docs/mathematics.md).
     if is_over_labels(problem) and (solver is None or isinstance(solver, ClosedForm)):
-        return respond_exactly(problem, kept_labels(problem.prior[np.newaxis], problem.epsilon)[0])
+        return respond_exactly(problem)
     return exact_mechanism(design(problem, cast("Solver | None", solver)))
 
 
@@ -302,7 +307,8 @@ def rr_with_prior_within(problem: Problem) -> Solution | None:
     """Return RRWithPrior, which is optimal for classification over the labels."""
     if not is_over_labels(problem):
         return None
-    return design_rr_with_prior(problem)
+    mechanism = respond_exactly(problem)
+    return Solution(problem, mechanism.randomizer, mechanism.dual, Stats("rr_with_prior"))
 
 
 def gap_response_within(problem: Problem) -> Solution | None:
