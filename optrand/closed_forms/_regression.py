@@ -332,7 +332,7 @@ def design_two_ends(problem: Problem) -> Solution:
 
 
 def design_one_label(problem: Problem) -> Solution | None:
-    r"""Compute the best distribution of two or more outputs on a grid for a single label, and its dual.
+    r"""Compute the best distribution for a single label on a grid of two or more outputs, and its dual.
 
     With the costs :math:`c(v) = p g(v, y)` and their lower convex hull :math:`\hat c` the mean output :math:`m` is the
     label or, if a bias is allowed, least in :math:`\hat c(m) + \tfrac{\lambda p}{2} (m - y)^2`. It is a corner of the
