@@ -18,7 +18,7 @@ from optrand import audit
 from optrand.audits._reading import read_sheet
 from optrand.base._arithmetic import exp_bracket, float_above, log_above
 from optrand.cli import UNVERIFIED, WRONG_INPUT
-from optrand.closed_forms._unbiased import design_debiased_rr
+from optrand.closed_forms._regression import design_debiased_rr
 
 PRIOR = [0.5, 0.2, 0.15, 0.1, 0.05]
 

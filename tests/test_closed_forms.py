@@ -17,7 +17,7 @@ from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.base._validation import Floats
 from optrand.certificates._certificate import certify
 from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
-from optrand.closed_forms._unbiased import design_debiased_rr
+from optrand.closed_forms._regression import design_debiased_rr
 from optrand.errors import InvalidInput
 from optrand.mechanism._tabulation import Solution, tabulate
 from optrand.model._randomizer import Randomizer

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import optrand
-from optrand.closed_forms._unbiased import design_debiased_rr
+from optrand.closed_forms._regression import design_debiased_rr
 from optrand.errors import NotCertified
 from optrand.mechanism._tabulation import Solution, tabulate
 from optrand.model._randomizer import Randomizer

@@ -25,7 +25,7 @@ from optrand import (
     unbiased_range,
     unbiased_regression,
 )
-from optrand.closed_forms._unbiased import design_debiased_rr
+from optrand.closed_forms._regression import design_debiased_rr
 from optrand.mechanism._tabulation import Solution, tabulate
 from optrand.model._problem import Line
 from optrand.model._randomizer import Arcs, Randomizer, Staircase, decompose

@@ -16,7 +16,7 @@ from optrand import Interval, Mechanism, Table, certify, solve, unbiased_regress
 from optrand.base._arithmetic import privacy_ratio
 from optrand.base._validation import Floats
 from optrand.closed_forms import gap_response, gap_response_is_optimal
-from optrand.closed_forms._unbiased import design_gap_response
+from optrand.closed_forms._regression import design_gap_response
 from optrand.model._table import IntegerArcs
 from optrand.solvers import ClosedForm, ReducedDual, choose
 

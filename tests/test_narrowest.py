@@ -16,8 +16,7 @@ import optrand
 from optrand import Interval, solve, unbiased_range, unbiased_regression
 from optrand.certificates._certificate import PROVEN
 from optrand.closed_forms import two_ends
-from optrand.closed_forms._two_outputs import design_two_ends
-from optrand.closed_forms._unbiased import design_debiased_rr
+from optrand.closed_forms._regression import design_debiased_rr, design_two_ends
 from optrand.errors import SolverFailed
 from optrand.mechanism._tabulation import tabulate
 from optrand.solvers import ClosedForm, ReducedDual, choose, design

@@ -12,7 +12,7 @@ from optrand import Dual, Grid, Interval, losses
 from optrand.baselines import DiscreteLaplace, Laplace
 from optrand.certificates._bound import lowest_price
 from optrand.closed_forms import debiased_rr, gap_response, rr_with_prior
-from optrand.closed_forms._unbiased import design_debiased_rr
+from optrand.closed_forms._regression import design_debiased_rr
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._randomizer import Arcs, Randomizer
 from optrand.model._table import Table

@@ -13,7 +13,7 @@ from oracle import Channel
 import optrand
 from optrand import Interval, Problem
 from optrand.base._arithmetic import exp_bracket, privacy_ratio
-from optrand.closed_forms._unbiased import design_debiased_rr
+from optrand.closed_forms._regression import design_debiased_rr
 from optrand.errors import NotCertified
 from optrand.mechanism._tabulation import Solution, round_randomizer, tabulate
 from optrand.model._randomizer import Arcs, Randomizer, decompose

@@ -31,7 +31,7 @@ from scipy.special import log_softmax, softmax
 
 from optrand.accounting._spent import Spent
 from optrand.base._validation import Floats
-from optrand.closed_forms._batch import RRWithPriorBatch
+from optrand.closed_forms._response import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.learning import LabelRelease, PrivateLabels
 from optrand.sampling._entropy import EntropySource

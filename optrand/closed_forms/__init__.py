@@ -18,10 +18,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optrand.base._suggestions import public_names
-from optrand.closed_forms._batch import RRWithPriorBatch, rr_with_prior_batch
-from optrand.closed_forms._response import rr, rr_top_k, rr_with_prior
-from optrand.closed_forms._two_outputs import two_ends
-from optrand.closed_forms._unbiased import debiased_rr, gap_response, gap_response_is_optimal
+from optrand.closed_forms._regression import debiased_rr, gap_response, gap_response_is_optimal, two_ends
+from optrand.closed_forms._response import RRWithPriorBatch, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
 
 __all__ = [
     "RRWithPriorBatch",

@@ -12,7 +12,7 @@ from optrand.base._validation import Floats, check_real
 from optrand.baselines._cluster import ClusterRR
 from optrand.baselines._groups import Groups
 from optrand.baselines._peer_to_peer import PeerPrivacy, PeerToPeer
-from optrand.closed_forms._batch import RRWithPriorBatch
+from optrand.closed_forms._response import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.learning._likelihoods import LabelRelease
 from optrand.learning._plans import Ids, InClusters, check_share, pool_small_groups

@@ -34,7 +34,7 @@ from optrand.baselines._additive import Additive
 from optrand.baselines._cluster import ClusterPriorRelease, ClusterRelease
 from optrand.baselines._groups import Groups
 from optrand.baselines._peer_to_peer import PeerToPeer
-from optrand.closed_forms._batch import RRWithPriorBatch
+from optrand.closed_forms._response import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.estimate._averages import output_numbers
 from optrand.estimate._debiasing import loss_weights, top_k_loss_weights

@@ -21,7 +21,7 @@ from optrand.base._validation import Floats, check_integer, check_real, expect
 from optrand.baselines._groups import Groups
 from optrand.baselines._vector import Alibi as LaplaceAlibi
 from optrand.baselines._vector import LatticeAlibi, UnaryBits
-from optrand.closed_forms._batch import RRWithPriorBatch
+from optrand.closed_forms._response import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.learning._likelihoods import LabelRelease, Rows
 from optrand.learning._targets import BitModel

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,11 +13,17 @@ import numpy as np
 
 from optrand import losses
 from optrand.base._numerals import format_above
+from optrand.base._suggestions import nearest_name
 from optrand.base._validation import suggest_parameters
 from optrand.certificates._certificate import PROVEN, Certificate
-from optrand.closed_forms._response import design_rr_with_prior, kept_labels, respond_exactly
-from optrand.closed_forms._two_outputs import design_one_label, design_two_ends
-from optrand.closed_forms._unbiased import condition_holds, design_debiased_rr, design_gap_response
+from optrand.closed_forms._regression import (
+    condition_holds,
+    design_debiased_rr,
+    design_gap_response,
+    design_one_label,
+    design_two_ends,
+)
+from optrand.closed_forms._response import respond_exactly
 from optrand.errors import Infeasible, InvalidInput, NotCertified, SolverFailed
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import Solution, Stats, tabulate
@@ -59,12 +63,8 @@ def choose(problem: Problem) -> Solver:
 def _choose_iterative(problem: Problem) -> Solver:
     """Return the solver of :func:`choose` for a problem that no closed form answers."""
     # At most one of these accepts a problem, so that their order does not matter.
-    first: tuple[type[Solver], ...] = (ReducedDual, BinPath, GridDual)
-    for kind in first:
-        solver = kind()
-        if solver.accepts(problem):
-            return solver
-    return ColumnGeneration()
+    special: tuple[Solver, ...] = (ReducedDual(), BinPath(), GridDual())
+    return next((solver for solver in special if solver.accepts(problem)), ColumnGeneration())
 
 
 @overload
@@ -126,7 +126,7 @@ def solve(problem: Problem | Program, solver: Solver | str | Backend | None = No
     # RRWithPrior needs no design in floats: its table is written in integers, and its dual is a formula (Theorem 5 of
     # docs/mathematics.md).
     if is_over_labels(problem) and (solver is None or isinstance(solver, ClosedForm)):
-        return respond_exactly(problem, kept_labels(problem.prior[np.newaxis], problem.epsilon)[0])
+        return respond_exactly(problem)
     return exact_mechanism(design(problem, cast("Solver | None", solver)))
 
 
@@ -167,11 +167,8 @@ def check_solver(given: object) -> None:
     if given is None or (callable(given) and not isinstance(given, type)):
         return
     name = given if isinstance(given, str) else getattr(given, "__name__", "")
-    kinds = (BinPath, ClosedForm, ColumnGeneration, GridDual, ReducedDual)
-    # By letters alone, since names are often given as in "reduced_dual" or "Reduced Dual".
-    found = {re.sub("[^a-z]", "", kind.__name__.lower()): kind.__name__ for kind in kinds}
-    near = difflib.get_close_matches(re.sub("[^a-z]", "", name.lower()), found, n=1)
-    means = f"optrand.solvers.{found[near[0]]}()" if near else "an object of optrand.solvers, such as ReducedDual()"
+    near = nearest_name(name, ("BinPath", "ClosedForm", "ColumnGeneration", "GridDual", "ReducedDual"))
+    means = f"optrand.solvers.{near}()" if near else "an object of optrand.solvers, such as ReducedDual()"
     described = f"the text {given!r}" if isinstance(given, str) else f"of type {type(given).__name__}"
     raise InvalidInput(
         f"solver is {described}, expected a solver with its options: pass {means}, or None to have one chosen"
@@ -205,9 +202,9 @@ def _advise(problem: Problem) -> str:
     if problem.unbiased and isinstance(problem.outputs, Interval):
         low, high = unbiased_range(problem.labels, problem.epsilon)
         # Half of the width that the advice names, so that outputs that follow it are not given it again.
-        if min(low - problem.outputs.low, problem.outputs.high - high) < 5e-10 * (high - low):
+        if min(low - problem.outputs.low, problem.outputs.high - high) < 5e-4 * (high - low):
             return (
-                ". The outputs are nearly the narrowest that allow no bias: widen them by a billionth of their width "
+                ". The outputs are nearly the narrowest that allow no bias: widen them by a thousandth of their width "
                 "at both ends"
             )
     return _name_extremes(problem)
@@ -237,10 +234,7 @@ def _reduce_and_solve(problem: Problem, solver: Solver | None) -> Solution:
 
 def _solve_by_default(problem: Problem) -> Solution:
     """Solve by a closed form if there is one, or else by the iterative solver of :func:`choose`."""
-    closed = ClosedForm().answer(problem)
-    if closed is not None:
-        return closed
-    return _choose_iterative(problem)(problem)
+    return ClosedForm().answer(problem) or _choose_iterative(problem)(problem)
 
 
 @dataclass(frozen=True)
@@ -300,7 +294,8 @@ def rr_with_prior_within(problem: Problem) -> Solution | None:
     """Return RRWithPrior, which is optimal for classification over the labels."""
     if not is_over_labels(problem):
         return None
-    return design_rr_with_prior(problem)
+    mechanism = respond_exactly(problem)
+    return Solution(problem, mechanism.randomizer, mechanism.dual, Stats("rr_with_prior"))
 
 
 def gap_response_within(problem: Problem) -> Solution | None:
@@ -351,15 +346,9 @@ def _restrict_to(problem: Problem, found: Solution) -> Solution | None:
 
 
 def priced_rr_within(problem: Problem) -> Solution | None:
-    r"""Return randomized response at its best outputs under a finite penalty, if its dual proves it optimal.
+    """Return randomized response at its best outputs under a finite penalty, if its dual proves it optimal.
 
-    The output of label :math:`y` is :math:`y + d_y`. With :math:`c = 1 / (E + k - 1)` its bias is
-    :math:`b_y = c ((E - 1) d_y + \sum_z (z + d_z - y))`, and where no end of the outputs is in the way
-
-    .. math:: (y + d_y - \bar y) + (E - 1) p_y (d_y + \lambda b_y) + \lambda \sum_z p_z b_z = 0:
-
-    linear equations, joined by the two sums only. Then :math:`\beta_y = -\lambda p_y b_y`, and :math:`\alpha` is such
-    that the columns in use cost nothing. Optimal from some epsilon on for positive priors, as
+    The equations are in ``docs/mathematics.md``, section 8. It is optimal from some epsilon on for positive priors, as
     :func:`~optrand.closed_forms.debiased_rr`. Cost ``O(k)``.
     """
     if problem.unbiased or not problem.bias_penalty or problem.loss != losses.squared:

@@ -17,7 +17,7 @@ from scipy import sparse
 from optrand import losses
 from optrand.base._validation import Floats
 from optrand.certificates._bound import lower_bound
-from optrand.closed_forms._unbiased import design_gap_response
+from optrand.closed_forms._regression import design_gap_response
 from optrand.errors import InvalidInput
 from optrand.mechanism._columns import DENSE, dense_change, least_change, node_equations
 from optrand.mechanism._tabulation import Solution, Stats

@@ -23,7 +23,7 @@ import numpy as np
 from optrand import losses
 from optrand.base._validation import Floats
 from optrand.certificates._certificate import PROVEN
-from optrand.closed_forms._two_outputs import design_two_ends
+from optrand.closed_forms._regression import design_two_ends
 from optrand.errors import Infeasible, InvalidInput, SolverFailed
 from optrand.mechanism._tabulation import Solution
 from optrand.model._problem import Grid, Problem
