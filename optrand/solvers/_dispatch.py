@@ -63,8 +63,8 @@ def choose(problem: Problem) -> Solver:
 def _choose_iterative(problem: Problem) -> Solver:
     """Return the solver of :func:`choose` for a problem that no closed form answers."""
     # At most one of these accepts a problem, so that their order does not matter.
-    special: tuple[Solver, ...] = (ReducedDual(), BinPath(), GridDual())
-    return next((solver for solver in special if solver.accepts(problem)), ColumnGeneration())
+    special: tuple[type[Solver], ...] = (ReducedDual, BinPath, GridDual)
+    return next((kind for kind in special if kind().accepts(problem)), ColumnGeneration)()
 
 
 @overload
