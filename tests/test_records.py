@@ -104,7 +104,7 @@ def test_forged_results_of_a_design_do_not_travel(way: str) -> None:
 
 @pytest.mark.parametrize("way", [*WAYS, "replace"])
 def test_forged_figures_of_a_mechanism_do_not_travel(way: str) -> None:
-    mechanism = tabulate(SOLUTION)
+    mechanism = tabulate(replace(SOLUTION))
     honest = optrand.certify(mechanism)
     forged = {"realised_ratio": Fraction(1), "certificate": None, "sampler": None, "_intervals": None, "_document": {}}
     vars(mechanism).update(forged)

@@ -35,6 +35,7 @@ from threadpoolctl import ThreadpoolController
 from optrand import losses
 from optrand.base._arithmetic import add_exactly
 from optrand.base._validation import Floats
+from optrand.certificates._bound import lowest_price
 from optrand.errors import Infeasible, InvalidInput, OptrandError, SolverFailed
 from optrand.losses import Tabulated
 from optrand.mechanism._tabulation import Solution
@@ -288,13 +289,19 @@ class Reduction:
         given = solution.randomizer
         columns = self._mix_rows() @ given.matrix if given.arcs is None else self._extend_arcs(given.arcs)
         randomizer = Randomizer(self.problem.labels, given.outputs, columns, given.epsilon)
-        dual = None if solution.dual is None else self._extend_dual(solution.dual)
+        dual = None if solution.dual is None else self._extend_dual(solution.problem, solution.dual)
         return replace(solution, problem=self.problem, randomizer=randomizer, dual=dual)
 
-    def _extend_dual(self, dual: Dual) -> Dual:
-        """Return the multipliers with zeros for dropped labels."""
+    def _extend_dual(self, reduced: Problem, dual: Dual) -> Dual:
+        """Return the multipliers with zeros for dropped labels, and no negative reduced cost.
+
+        The bound takes a reduced cost ``m < 0`` times ``k / (E + k - 1)``, so it would weigh more among more labels.
+        Lowering each of the `k` multipliers by its share has the same cost, and raises that of every column by ``-m``.
+        """
+        deficit = min(0.0, lowest_price(reduced, dual))
         alpha, beta = np.zeros((2, self.problem.k))
-        alpha[self.kept], beta[self.kept] = dual.alpha, dual.beta
+        alpha[self.kept] = dual.alpha + deficit / (np.expm1(reduced.epsilon) + reduced.k)
+        beta[self.kept] = dual.beta
         return Dual(alpha, beta, dual.origin)
 
     def _find_neighbours(self) -> tuple[Indices, Indices, Floats]:

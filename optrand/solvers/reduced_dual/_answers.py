@@ -4,8 +4,8 @@ Without bias and ends, shifting and stretching the line of outputs maps dual-fea
 total of all labels' terms can be fixed (:mod:`optrand.solvers.reduced_dual._arcs`). From a point of value :math:`W`
 the best stretch gives the bound :math:`(W^2 - \operatorname{Var} Y) / 2`. Elsewhere the total is unknown.
 
-The interior point ends near a solution. Masses and outputs next to its own are restored that satisfy the equations of a
-randomizer to rounding, and combined with the multipliers that may prove it: the candidates, of which the best is kept.
+The interior point ends near a solution. Its masses and outputs, restored where tabulation could not make them exact at
+little cost, are combined with the multipliers that may prove them. The certificate says which ones do.
 """
 
 from __future__ import annotations

@@ -313,7 +313,7 @@ class ReducedDual(GuardedSolver):
     Attributes
     ----------
     gap : float
-        Relative gap, estimated in floats, at which an answer is taken. Otherwise it is the best one.
+        Proven relative gap at which an answer is taken. Otherwise it is the best one.
     time_limit : float
         Seconds, looked at between levels. When they have passed, the answer is the best one so far, or a feasible one
         in closed form, and its status is "time limit".
