@@ -18,8 +18,8 @@ from optrand import Interval, Problem, certify, losses, regression, rr_on_bins
 from optrand.mechanism._tabulation import Solution, tabulate
 from optrand.model._randomizer import Arcs, Randomizer
 from optrand.solvers import ColumnGeneration
-from optrand.solvers._bin_costs import Bins, Partition, RunSums, best_steps, shortest_paths
-from optrand.solvers._bins import BinPath, best_partition, bin_dual, extremes, potentials
+from optrand.solvers._bin_costs import Bins, Partition
+from optrand.solvers._bins import BinPath, best_partition, best_steps, bin_dual, potentials_above, shortest_distances
 
 LOSSES = {loss.name: loss for loss in (losses.squared, losses.absolute, losses.poisson_log)}
 by_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
@@ -309,28 +309,28 @@ def bins_of(problem: Problem) -> Bins:
     regression([0, 1, 2, 2.5, 3.5], [9.99960002e-06] * 3 + [9.99960002e-01, 9.99960002e-06], 8.0, loss=losses.absolute)
 )
 def test_costs_of_bins_are_those_of_the_definition(problem):
-    """``G_S = Phi* + (E - 1) K_S``."""
+    """The cost of a column over ``E - 1``."""
     bins = bins_of(problem)
-    problem, gain = bins.problem, bins.gain
-    least = column(problem, range(0))[1]
-    assert bins.least == pytest.approx(least, rel=1e-12, abs=rounding(problem))
+    problem, gain = bins.problem, math.expm1(problem.epsilon)
     first, last = np.triu_indices(problem.k)
     for a, b, found in zip(first.tolist(), last.tolist(), bins.costs(first, last + 1).tolist(), strict=True):
         cost = clamped(problem, range(a, b + 1))
-        assert least + gain * found == pytest.approx(cost, rel=1e-11, abs=10 * rounding(problem) * (1 + gain))
+        assert gain * found == pytest.approx(cost, rel=1e-11, abs=10 * rounding(problem) * (1 + gain))
         assert cost >= column(problem, range(a, b + 1))[1] - rounding(problem)
 
 
 @given(cases(), st.floats(0, 1))
-def test_shortest_paths_are_the_best_of_all(problem, share):
-    """At a penalty of 0 or more the best clamped bins are as good as the best bins."""
+def test_shortest_distances_are_those_of_the_best_bins(problem, share):
+    """At a loss up to that of the best constant output the best clamped bins are as good as the best bins."""
     bins = bins_of(problem)
-    penalty, k = share * abs(bins.least) / (bins.gain + 1), bins.problem.k
-    distances, _ = shortest_paths(lambda i, j: bins.costs(i, j) + penalty, np.append(0.0, np.full(k, np.inf)))
-    every = [Partition(bins, np.array([one[0] for one in found])).lengths for found in partitions(k)]
-    best = min(math.fsum(lengths) + penalty * lengths.size for lengths in every)
-    size = max(float(np.abs(lengths).sum()) for lengths in every) + abs(penalty)
-    assert distances[-1] == pytest.approx(best, abs=1e-13 * size)
+    problem, gain = bins.problem, math.expm1(problem.epsilon)
+    least = column(problem, range(0))[1]
+    value = least - share * abs(least) * gain / (gain + 1)
+    offers = np.append(0.0, np.full(problem.k, np.inf))
+    found = shortest_distances(lambda i, j: (bins.costs(i, j) - value / gain).astype(float), offers)[-1]
+    lengths = [[(column(problem, one)[1] - value) / gain for one in bins_] for bins_ in partitions(problem.k)]
+    size = max(math.fsum(map(abs, each)) for each in lengths)
+    assert found == pytest.approx(min(map(math.fsum, lengths)), abs=1e-13 * size + problem.k * rounding(problem) / gain)
 
 
 def fractions(rng: np.random.Generator, n: int, top: int) -> list[Fraction]:
@@ -386,8 +386,8 @@ def test_plain_costs_are_not_monge():
 
 
 @pytest.mark.parametrize("trial", range(6))
-def test_shortest_paths_over_monge_lengths(trial):
-    """Any offers: distances are those of the plain recursion, and steps lead to them."""
+def test_shortest_distances_over_monge_lengths(trial):
+    """Any offers: distances are those of the plain recursion."""
     rng = np.random.default_rng([78, trial])
     k = int(rng.integers(1, 400))
     places = np.cumsum(rng.random(k + 1) ** 3)
@@ -401,56 +401,56 @@ def test_shortest_paths_over_monge_lengths(trial):
     expected = offers.copy()
     for j in range(1, k + 1):
         expected[j] = min(offers[j], (expected[:j] + lengths(np.arange(j), j)).min())
-    found, before = shortest_paths(lengths, offers)
-    assert found == pytest.approx(expected, rel=1e-12)
-    moved = np.flatnonzero(before != np.arange(k + 1))
-    assert found[moved] == pytest.approx(found[before[moved]] + lengths(before[moved], moved), rel=1e-12)
-    nodes = np.arange(k // 2 + 1, k + 1)
-    least, steps = best_steps(lengths, expected, nodes, 0, k // 2)
-    table = expected[: k // 2 + 1] + lengths(np.arange(k // 2 + 1), nodes[:, np.newaxis])
-    assert least == pytest.approx(table.min(axis=1), rel=1e-14)
-    assert (np.diff(steps) >= 0).all()
+    assert shortest_distances(lengths, offers) == pytest.approx(expected, rel=1e-12)
+    known = expected[: k // 2 + 1]
+    table = known + lengths(np.arange(k // 2 + 1), np.arange(k // 2 + 1, k + 1)[:, np.newaxis])
+    assert best_steps(lengths, known, 0, k + 1) == pytest.approx(table.min(axis=1), rel=1e-14)
 
 
 @pytest.mark.parametrize("trial", range(3))
-def test_sums_over_runs_of_labels_keep_all_their_digits(trial):
+def test_sums_over_runs_of_labels_keep_their_digits(trial):
+    """Next to a sum of 1 extended precision has 19 of them, of which labels of 1e-16 would leave 3."""
     rng = np.random.default_rng([79, trial])
-    k = int(rng.integers(1, 40))
-    labels, prior = np.cumsum(10.0 ** rng.integers(-3, 3, k)), 10.0 ** rng.integers(-30, 1, k)
+    k = int(rng.integers(2, 40))
+    labels, weights = np.cumsum(10.0 ** rng.integers(-3, 3, k)), 10.0 ** rng.integers(-16, 1, k)
+    # At an epsilon of 600 labels outside of a bin weigh 1e-261.
+    bins = Bins.of(regression(labels, weights / weights.sum(), 600.0))
     first, last = np.triu_indices(k)
-    mass, mean, inner = RunSums(labels, prior).moments(first, last + 1)
-    for i, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-        y, p = ([Fraction(float(x)) for x in part[a : b + 1]] for part in (labels, prior))
-        middle = sum(u * v for u, v in zip(p, y, strict=True)) / sum(p)
-        assert mass[i] == pytest.approx(float(sum(p)), rel=1e-14)
-        assert mean[i] == pytest.approx(float(middle), rel=1e-13)
-        exact = sum(u * (v - middle) ** 2 for u, v in zip(p, y, strict=True)) / 2
-        assert inner[i] == pytest.approx(float(exact), rel=1e-9, abs=1e-300)
-    empty = RunSums(labels, prior).moments(np.arange(k + 1), np.arange(k + 1))
-    assert (empty[0] == 0).all()
-    assert (empty[2] == 0).all()
+    for a, b, *found in zip(first.tolist(), last.tolist(), *bins.weigh(first, last + 1), strict=True):
+        prior = [Fraction(float(p)) for p in bins.prior[a : b + 1]]
+        apart = [Fraction(float(y)) - Fraction(float(bins.center)) for y in labels[a : b + 1]]
+        for power, sum_ in enumerate(found):
+            terms = [p * y**power / max(power, 1) for p, y in zip(prior, apart, strict=True)]
+            size = float(sum(map(abs, terms)))
+            assert float(sum_) == pytest.approx(float(sum(terms)), abs=1e-14 * size + 1e-200)
 
 
 @pytest.mark.parametrize("trial", range(3))
 @by_loss
-def test_potentials_are_near_and_no_arc_is_too_short(loss, trial):
+def test_potentials_hold_on_every_arc(loss, trial):
+    """Those below and above some numbers, which lie between the extremes."""
     bins = bins_of(random_problem(21, trial, loss, largest=30))
     best, _ = best_partition(bins)
-    starts, penalty, k = best.starts, best.penalty, bins.problem.k
+    k = bins.problem.k
     lengths = np.full((k, k + 1), math.inf)
     first, last = np.triu_indices(k)
-    lengths[first, last + 1] = bins.costs(first, last + 1) + penalty
-    total = math.fsum(best.lengths) + starts.size * penalty
+    lengths[first, last + 1] = best.lengths(first, last + 1)
     unit = float(np.abs(lengths[np.isfinite(lengths)]).max())
-    near = np.linspace(0, total, k + 1) + 0.01 * unit * np.random.default_rng(trial).standard_normal(k + 1)
-    between = extremes(bins, penalty)
-    found = potentials(bins, near, penalty, between)
-    assert (between[0] - 1e-13 * unit <= found).all()
-    assert (found <= between[1] + 1e-13 * unit).all()
-    assert (found - found[:k, np.newaxis] <= lengths + 1e-13 * unit)[np.isfinite(lengths)].all()
-    nodes = np.append(starts, k)
-    assert np.diff(found[nodes]) == pytest.approx(lengths[nodes[:-1], nodes[1:]], abs=1e-12 * unit)
-    assert potentials(bins, found, penalty, between) == pytest.approx(found, abs=1e-12 * unit)
+    unbounded = np.full(k, math.inf)
+    most = shortest_distances(best.lengths, np.append(0.0, unbounded))
+    least = potentials_above(best.lengths, np.append(-unbounded, most[-1]))
+    assert [most[-1], least[0]] == pytest.approx([best.value, 0.0], abs=1e-12 * unit)
+    noise = 0.01 * unit * np.random.default_rng(trial).standard_normal(k + 1)
+    near = np.clip(np.linspace(0, most[-1], k + 1) + noise, least, most)
+    below, above = shortest_distances(best.lengths, near), potentials_above(best.lengths, near)
+    assert (below <= near).all()
+    assert (near <= above).all()
+    nodes = np.append(best.starts, k)
+    for found in (below, above):
+        assert (least - 1e-13 * unit <= found).all()
+        assert (found <= most + 1e-13 * unit).all()
+        assert (found - found[:k, np.newaxis] <= lengths + 1e-13 * unit)[np.isfinite(lengths)].all()
+        assert np.diff(found[nodes]) == pytest.approx(lengths[nodes[:-1], nodes[1:]], abs=1e-12 * unit)
 
 
 def test_bins_of_one_output_are_one_bin():
@@ -467,7 +467,7 @@ def test_multipliers_sum_to_the_loss_and_lie_between_their_bounds(loss):
     bins = bins_of(random_problem(41, 4, loss, largest=40))
     best, _ = best_partition(bins)
     starts, alpha = best.starts, bin_dual(best)
-    problem, outputs = bins.problem, bins.origin + best.outputs
+    problem, outputs = bins.problem, best.outputs
     assert math.fsum(alpha) == pytest.approx(best.value, rel=1e-11)
     table = problem.prior[:, np.newaxis] * problem.loss_table(outputs)
     own = np.repeat(np.arange(starts.size), np.diff(np.append(starts, problem.k)))
