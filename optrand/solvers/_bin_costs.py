@@ -45,8 +45,8 @@ class Bins(ABC):
         The median, from which moments are measured to be small, or 0 under Poisson log loss.
     share : float
         ``1 / (exp(epsilon) - 1)``, the weight of labels outside of a bin.
-    sums : (k + 1, 6) array
-        Mass, moment and half the second moment of the labels before each node, and the rounding errors of these.
+    sums : (k + 1, 2, n) array
+        The first `n` moments of the labels before each node, beginning with the mass, and the rounding errors of these.
 
     Examples
     --------
@@ -59,6 +59,7 @@ class Bins(ABC):
     """
 
     loss: ClassVar[Loss]
+    moments: ClassVar[int] = 2
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -68,13 +69,12 @@ class Bins(ABC):
         self.masses: Extended = np.cumsum(self.prior, dtype=np.longdouble)
         median = self.labels[np.searchsorted(self.masses[:-1], 0.5)]
         self.center = np.longdouble(0.0 if self.loss.positive_outputs else median)
-        apart = self.labels - self.center
-        terms = self.prior[:, np.newaxis] * np.stack((np.ones_like(apart), apart, apart**2 / 2), axis=1)
-        sums = np.cumsum(np.concatenate((np.zeros((1, 3)), terms)), axis=0)
+        terms = self.prior[:, np.newaxis] * np.vander(self.labels - self.center, self.moments, increasing=True)
+        sums = np.cumsum(np.pad(terms, ((1, 0), (0, 0))), axis=0)
         # The rounding error of each addition (Knuth's TwoSum): differences of sums keep the digits of thin bins.
         steps = np.diff(sums, axis=0)
         errors = (sums[:-1] - (sums[1:] - steps)) + (terms - steps)
-        self.sums = np.concatenate((sums, np.cumsum(np.concatenate((np.zeros((1, 3)), errors)), axis=0)), axis=1)
+        self.sums = np.stack((sums, np.cumsum(np.pad(errors, ((1, 0), (0, 0))), axis=0)), axis=1)
         low, high = problem.outputs.low, problem.outputs.high
         # The allowed outputs nearest to the label before each node, and to the one after it.
         bounds = np.concatenate(([low], np.clip(self.labels, low, high), [high]))
@@ -108,9 +108,9 @@ class Bins(ABC):
         return self.prior * self.loss.evaluate(outputs, self.labels)
 
     def weigh(self, first: Nodes, after: Nodes) -> Extended:
-        """Return the weighted mass, moment and half second moment of the column of each bin, shape ``(3, n)``."""
-        parts = self.sums[after] - self.sums[first] + self.share * self.sums[-1]
-        weighted: Extended = (parts[:, :3] + parts[:, 3:]).T
+        """Return the weighted moments of the column of each bin, one row for each moment."""
+        parts = self.sums.take(after, axis=0) - self.sums.take(first, axis=0) + self.share * self.sums[-1]
+        weighted: Extended = (parts[:, 0] + parts[:, 1]).T
         return weighted
 
 
@@ -118,12 +118,13 @@ class _Squared(Bins):
     """Half squared error."""
 
     loss = losses.squared
+    moments = 3
 
     def columns(self, first: Nodes, after: Nodes, low: Floats, high: Floats) -> tuple[Extended, Extended]:
         mass, moment, square = self.weigh(first, after)
         outputs = np.clip(self.center + moment / mass, low, high)
         apart = outputs - self.center
-        return outputs, square - apart * (moment - apart * mass / 2)
+        return outputs, (square - apart * (2 * moment - apart * mass)) / 2
 
     def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
         half = np.sqrt(2 * np.maximum(levels, 0.0))
@@ -136,7 +137,7 @@ class _PoissonLog(Bins):
     loss = losses.poisson_log
 
     def columns(self, first: Nodes, after: Nodes, low: Floats, high: Floats) -> tuple[Extended, Extended]:
-        mass, moment, _ = self.weigh(first, after)
+        mass, moment = self.weigh(first, after)
         outputs = np.clip(moment / mass, low, high)
         return outputs, outputs * mass - moment * np.log(outputs)
 
@@ -157,16 +158,18 @@ class _Absolute(Bins):
 
     def columns(self, first: Nodes, after: Nodes, low: Floats, high: Floats) -> tuple[Extended, Extended]:
         sums, share = self.sums, self.share
+        begin, end = sums.take(first, axis=0), sums.take(after, axis=0)
         # The weight of the labels with the least mass c is share * c, and the part of c within the bin. It is half of
         # its total before the bin, within it, or after it.
-        start, stop, half = sums[first, 0], sums[after, 0], self.weigh(first, after)[0] / 2
-        level = np.maximum(np.minimum(half / share, (half + start) / (1 + share)), (half - (stop - start)) / share)
+        start, inside = begin[:, 0, 0], end[:, 0, 0] - begin[:, 0, 0]
+        half = (inside + share * sums[-1, 0, 0]) / 2
+        level = np.maximum(np.minimum(half / share, (half + start) / (1 + share)), (half - inside) / share)
         outputs = np.clip(self.labels[np.searchsorted(self.masses[:-1], level)], low, high)
         # Labels up to the output weigh on it from below, the others from above.
         below = np.searchsorted(self.labels, outputs, side="right")
-        middle = sums[np.clip(below, first, after)]
-        signed = (middle - sums[first]) - (sums[after] - middle) + share * (2 * sums[below] - sums[-1])
-        mass, moment = (signed[:, :2] + signed[:, 3:5]).T
+        middle = sums.take(np.clip(below, first, after), axis=0)
+        parts = (middle - begin) - (end - middle) + share * (2 * sums.take(below, axis=0) - sums[-1])
+        mass, moment = (parts[:, 0] + parts[:, 1]).T
         return outputs, (outputs - self.center) * mass - moment
 
     def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
@@ -197,8 +200,7 @@ class Partition:
         """The loss."""
         # Losses of labels at their own outputs are summed afresh: as differences they would lose digits.
         own = math.fsum(self.bins.own(self.spread(self.outputs)))
-        value: np.longdouble = (own + self.constants.sum()) / (1 + self.bins.share * self.starts.size)
-        return value
+        return np.longdouble(own + self.constants.sum()) / (1 + self.bins.share * self.starts.size)
 
     def lengths(self, first: Nodes, after: Nodes) -> Floats:
         """Return the lengths of some arcs under the loss of this partition."""

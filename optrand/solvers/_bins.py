@@ -2,8 +2,7 @@ r"""Randomized response on bins: the best epsilon-DP randomizer without a bias p
 
 [GKK23] showed (as [B23], Appendix F, restates) that it cuts the sorted labels into ``m`` consecutive bins and applies
 randomized response to the bins: the output of the label's own bin has probability :math:`E / (E + m - 1)`, every other
-one :math:`1 / (E + m - 1)`. Which bins, and how many, is a ratio of two path sums on a line
-(:mod:`optrand.solvers._bin_costs`).
+one :math:`1 / (E + m - 1)`. The best bins are a shortest path on a line (:mod:`optrand.solvers._bin_costs`).
 
 *The dual* proves the bins optimal against all sets of labels and all outputs (``docs/mathematics.md``, section 7). Each
 multiplier lies between the label's losses at the output of its bin and at the nearest other one. No interval has a
@@ -171,8 +170,7 @@ def order_reaches(bins: Bins, alpha: Floats) -> Floats:
     # the reach of label 0 begins at 0, whatever its level is.
     above = bins.own(high)
     below = np.where(low > 0, bins.own(low), above) if bins.loss.positive_outputs else bins.own(low)
-    ordered: Floats = (above + below) / 2
-    return ordered
+    return (above + below) / 2
 
 
 def shortest_distances(lengths: Lengths, offers: Floats) -> Floats:
