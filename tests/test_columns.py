@@ -8,12 +8,13 @@ import pytest
 from flows import arcs_of, forward, mixed
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 import optrand
 from optrand.base._arithmetic import privacy_ratio
-from optrand.mechanism._columns import cover_equally, node_equations, set_equations
+from optrand.mechanism._columns import cover_equally, least_change, node_equations, set_equations
 from optrand.mechanism._tabulation import ExactColumns, conserve_flow, move_along_tree, scale_columns
-from optrand.model._randomizer import LabelSets
+from optrand.model._randomizer import Arcs, LabelSets
 
 
 def members_of(sets: LabelSets) -> np.ndarray:
@@ -74,6 +75,41 @@ def test_intervals_are_sets_of_one_run() -> None:
     assert sets.are_intervals
     assert np.array_equal(set_equations(sets, 1.0).toarray(), node_equations(4, first, last, 1.0).toarray())
     assert not LabelSets.of_members(np.array([[True], [False], [True]])).are_intervals
+
+
+def some_arcs(rng, k, n):
+    ends = np.sort(rng.integers(0, k, size=(n, 2)), axis=1)
+    return Arcs(k, ends[:, 0], ends[:, 1], np.sort(rng.normal(size=n)), rng.random(n))
+
+
+@given(st.integers(0, 2**32), st.sampled_from([1e-3, 0.5, 3.0, 30.0]))
+def test_the_equations_are_differences_of_the_rows_of_the_table(seed, epsilon):
+    rng = np.random.default_rng(seed)
+    arcs = some_arcs(rng, int(rng.integers(1, 9)), int(rng.integers(1, 20)))
+    ratio = math.exp(epsilon)
+    labels = np.arange(arcs.k)[:, np.newaxis]
+    favoured = (arcs.first <= labels) & (labels <= arcs.last)
+    dense = np.where(favoured, 1.0, 1 / ratio) / (1 - 1 / ratio)
+    equations = node_equations(arcs.k, arcs.first, arcs.last, epsilon).toarray()
+    assert equations == pytest.approx(np.diff(dense, axis=0, prepend=0.0), rel=1e-12, abs=1e-12 * dense.max())
+
+
+def test_the_least_change_is_that_of_the_normal_equations():
+    rng = np.random.default_rng(0)
+    system, reach, wanted = rng.normal(size=(4, 9)), rng.random(9) + 0.1, rng.normal(size=4)
+    change = least_change(sparse.csr_array(system), reach, wanted)
+    assert system @ change == pytest.approx(wanted, rel=1e-10)
+    # Stationary: x / reach is a combination of the rows.
+    assert np.linalg.lstsq(system.T, change / reach, rcond=None)[1] == pytest.approx([0.0], abs=1e-20)
+    # Few unknowns that touch all equations are found, too.
+    few = change[:3]
+    assert least_change(sparse.csr_array(system[:, :3]), reach[:3], system[:, :3] @ few) == pytest.approx(
+        few, rel=1e-10
+    )
+
+
+def test_an_equation_without_any_arc_changes_nothing():
+    assert least_change(sparse.csr_array((2, 3)), np.ones(3), np.array([1.0, 0.0])).tolist() == [0.0] * 3
 
 
 def test_no_mass_moves_by_more_than_the_nodes_were_off() -> None:

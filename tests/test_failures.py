@@ -15,9 +15,7 @@ from threadpoolctl import ThreadpoolController
 from optrand import Grid, certify, losses, regression, solve, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput, NotCertified, SolverFailed
 from optrand.model._problem import Interval, Problem
-from optrand.model._randomizer import Arcs
 from optrand.solvers import ColumnGeneration, ReducedDual
-from optrand.solvers._feasibility import balance_arcs, imbalance
 from optrand.solvers._interface import GuardedSolver, solver_failures
 
 HERE = Path(__file__).parent
@@ -183,12 +181,3 @@ def test_clustered_labels_are_proven_with_the_arithmetic_of_every_processor(kern
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
     assert run.returncode == 0, run.stderr
     assert run.stdout == "120 of 120 proven\n"
-
-
-def test_masses_that_are_next_to_nothing_do_not_unbalance_a_flow():
-    problem = regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, bias_penalty=1.0)
-    even = 1 / (math.e + 2)
-    arcs = Arcs(3, [0, 1, 2, 0], [0, 1, 2, 1], [0.0, 1.0, 2.0, 3.0], [even, even, even * (1 + 1e-6), 1e-320])
-    assert imbalance(problem, balance_arcs(problem, arcs)) <= 1e-14
-    none = arcs.only(np.zeros(4, dtype=bool))
-    assert balance_arcs(problem, none) is none

@@ -1,20 +1,25 @@
 """Squared loss on a grid by the interior point, against column generation."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from asserting import assert_error, by_case
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import largest_ratio
 
 from optrand import Problem, certify, feasible_output_set, losses, unbiased_range, unbiased_regression
 from optrand.errors import SolverFailed
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._problem import regression
+from optrand.model._randomizer import decompose
 from optrand.programs import Highs
 from optrand.programs._backends import Form, Result
 from optrand.programs._certificate import Status
-from optrand.solvers import ColumnGeneration, GridDual
+from optrand.solvers import ColumnGeneration, GridDual, design
+from optrand.solvers.grid._column_generation import restore_rows
 from optrand.solvers.grid._dual import Columns, GridOptions, GridProblem
 
 
@@ -165,3 +170,21 @@ def test_losses_below_a_solvers_tolerance_are_proven(loss: losses.Loss, penalty:
     """If labels are among the outputs, the loss is about exp(-epsilon): columns in use have to cost nothing exactly."""
     problem = regression([0.0, 1.0], [0.4, 0.6], epsilon, loss=loss, bias_penalty=penalty, outputs=[-5.0, 0.0, 1.0])
     certify(tabulate(ColumnGeneration()(problem))).require(gap=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 2.0, 8.0])
+@given(share=st.sampled_from([1e-12, 1e-9, 1e-6]), seed=st.integers(0, 9))
+@settings(max_examples=10)
+def test_restored_rows_are_private_and_sum_to_one(epsilon: float, share: float, seed: int) -> None:
+    problem = unbiased_regression([0.0, 1.0, 2.0, 4.0], [0.4, 0.1, 0.3, 0.2], epsilon)
+    ratio = math.exp(epsilon)
+    optimal = decompose(design(problem).randomizer, ratio, negligible=1e-9)
+    noise = 1 + share * np.random.default_rng(seed).uniform(-1, 1, optimal.masses.size)
+    before = replace(optimal, masses=optimal.masses * noise)
+    after = restore_rows(before, ratio)
+    _, table = after.table(ratio)
+    assert np.abs(table.sum(axis=1) - 1).max() <= 1e-14
+    assert largest_ratio(table) <= ratio * (1 + 1e-12)
+    assert (after.masses >= 0).all()
+    # The change is of the size of the error.
+    assert np.abs(after.masses / before.masses - 1).max() <= 100 * share + 1e-9

@@ -216,6 +216,13 @@ def test_arcs_that_round_to_nothing_vanish() -> None:
     assert (table.outputs.tolist(), table.biases[0]) == ([-0.5, 1.5], -table.biases[1])
 
 
+def test_masses_that_are_next_to_nothing_do_not_unbalance_a_flow() -> None:
+    problem = optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, bias_penalty=1.0)
+    even = 1 / (math.e + 2)
+    arcs = Arcs(3, [0, 1, 2, 0], [0, 1, 2, 1], [0.0, 1.0, 2.0, 3.0], [even, even, even * (1 + 1e-6), 1e-320])
+    check_exact(tabulate(Solution(problem, Randomizer.of_arcs(problem.labels, arcs, 1.0))), 1.0)
+
+
 def test_outputs_that_are_too_few_get_company() -> None:
     """Randomized response of labels 0 and 4, label 1 rounded at random to its neighbours: two outputs, three labels."""
     third = 1 / (1 + math.e)

@@ -21,7 +21,6 @@ from optrand.mechanism._tabulation import Solution, Stats
 from optrand.model._problem import Problem
 from optrand.model._randomizer import Randomizer
 from optrand.solvers._cones import ConeAnswer, ConeProgram
-from optrand.solvers._feasibility import balance_arcs
 
 
 def candidates(program: ConeProgram, answer: ConeAnswer, calls: int) -> Iterator[Solution]:
@@ -34,11 +33,10 @@ def candidates(program: ConeProgram, answer: ConeAnswer, calls: int) -> Iterator
 
 
 def _solution_of(program: ConeProgram, answer: ConeAnswer, calls: int) -> Solution:
-    """Return the answer of a program in the units of its problem, with rows and means restored."""
+    """Return the answer of a program in the units of its problem. Rows and means are right up to rounding."""
     prior, dual = program.dual(answer)
     worst = replace(program.problem, prior=prior)
-    arcs = balance_arcs(worst, program.arcs(answer, answer.in_use))
-    randomizer = Randomizer.of_arcs(worst.labels, arcs, worst.epsilon)
+    randomizer = Randomizer.of_arcs(worst.labels, program.arcs(answer, answer.in_use), worst.epsilon)
     return Solution(worst, randomizer, dual, Stats("", iterations=calls, status=answer.status))
 
 

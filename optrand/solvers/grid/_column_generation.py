@@ -24,7 +24,7 @@ from optrand.programs._parts import Pure, Unbiased
 from optrand.programs._program import Program
 from optrand.solvers._bins import BinPath
 from optrand.solvers._clarabel import Clarabel, ConicProgram
-from optrand.solvers._feasibility import balance_arcs, reach, typical_loss
+from optrand.solvers._feasibility import reach, typical_loss
 from optrand.solvers._interface import GuardedSolver
 from optrand.solvers.grid._pricing import price
 from optrand.solvers.reduced_dual._solver import ReducedDual
@@ -268,9 +268,10 @@ def _randomizer_of(problem: Problem, columns: Staircase) -> Randomizer:
 
 def _restore(problem: Problem, columns: Staircase) -> Randomizer:
     """Return the randomizer of some columns, after the least change that makes its rows sum to 1."""
-    if columns.arcs is not None:
-        return Randomizer.of_arcs(problem.labels, balance_arcs(problem, columns.arcs), problem.epsilon)
-    return _randomizer_of(problem, restore_rows(columns, math.exp(problem.epsilon)))
+    restored = restore_rows(columns, math.exp(problem.epsilon))
+    if restored.arcs is not None:
+        return Randomizer.of_arcs(problem.labels, restored.arcs, problem.epsilon)
+    return _randomizer_of(problem, restored)
 
 
 def restore_rows(columns: Staircase, ratio: float) -> Staircase:
