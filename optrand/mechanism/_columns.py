@@ -28,9 +28,6 @@ from optrand.model._table import Table
 RIDGE = 1e-14
 """Ridge on the diagonal of equations scaled to 1, so that dependent ones have a solution, too."""
 
-DENSE = 1 << 13
-"""Largest number of entries of a system for masses and outputs that is solved as a dense one."""
-
 
 def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> sparse.csr_array:
     """Return the outflow less the inflow of each node, one amount per arc. The first row is the sum at the first label.
@@ -60,15 +57,9 @@ def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> spa
 def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> Floats:
     """Compute the vector ``x`` of least ``sum(x**2 / reach)`` with ``system @ x = residual``, up to rounding.
 
-    The cost is that of a sparse factorisation, unless a few unknowns touch all equations, as outputs of many arcs do.
+    The cost is that of a sparse factorisation.
     """
-    # Least squares of a dense system are more exact than its normal equations, and of a few unknowns as quick.
-    if system.shape[1] <= min(256, system.shape[0] // 4):
-        # In units of the root of its reach the least change is the shortest solution.
-        scaled = system.toarray() * np.sqrt(reach)
-        few: Floats = np.sqrt(reach) * np.linalg.lstsq(scaled, residual, rcond=RIDGE)[0]
-        return few
-    # Else by Lagrange multipliers z: x = reach * (A' z), with the normal equations (A reach A') z = residual.
+    # By Lagrange multipliers z: x = reach * (A' z), with the normal equations (A reach A') z = residual.
     normal = sparse.csc_array(system @ sparse.diags_array(reach) @ system.T)
     # With a diagonal of 1 the ridge is the same share of every equation, however light its arcs are.
     size = normal.diagonal()
@@ -86,24 +77,10 @@ def change_masses(nodes: sparse.csr_array, favoured: Floats, outputs: Floats, me
 
     `favoured` holds the probability of each column at labels that it favours, and `outputs` are in the unit of `means`.
     """
-    rows = np.zeros(means.size)
-    if 2 * nodes.shape[0] * nodes.shape[1] <= DENSE:
-        few = nodes.toarray() * favoured
-        return dense_change(np.concatenate((few, few * outputs)), 1 / favoured, rows, means)
+    # Changes are shares of the masses: a light column then changes no more than it has.
     scaled = sparse.csr_array(nodes @ sparse.diags_array(favoured))
     joint = sparse.csr_array(sparse.vstack([scaled, scaled @ sparse.diags_array(outputs)]))
-    return least_change(joint, 1 / favoured, np.append(rows, means))
-
-
-def dense_change(joint: Floats, reach: Floats, rows: Floats, means: Floats) -> Floats:
-    """Find the least change by the equations of labels, which are sums of those of nodes.
-
-    If not all residuals can be removed, as at degenerate vertices on a grid, one label's does not spread to others.
-    """
-    of_labels = np.cumsum(joint.reshape(2, rows.size, -1), axis=1).reshape(joint.shape)
-    residual = np.append(np.cumsum(rows), np.cumsum(means))
-    change: Floats = np.sqrt(reach) * np.linalg.lstsq(of_labels * np.sqrt(reach), residual, rcond=RIDGE)[0]
-    return change
+    return least_change(joint, 1 / favoured, np.append(np.zeros(means.size), means))
 
 
 def set_equations(sets: LabelSets, epsilon: float) -> sparse.csr_array:

@@ -43,12 +43,10 @@ class ColumnOptions:
         only intervals of one and two labels are.
     confining : float
         Columns with less mass (times ``E``) do not bound the multipliers.
-    slack, widening : float
-        Slack of these bounds, as a share of the largest loss, and the factor by which it grows if none fit.
+    slack : float
+        Slack of these bounds, as a share of the largest loss.
     bounded : int
         Largest number of masters with bounded multipliers.
-    best : float
-        Share of the best multipliers so far in those that are priced beside a master's, at a price of bias.
     central : float
         Gap down to which the masters of more than `all_intervals` labels are solved by the interior-point method. With
         vertices alone 200 labels without a bias penalty took minutes, or ended without a proof.
@@ -66,9 +64,7 @@ class ColumnOptions:
     all_intervals: int = 150
     confining: float = 1e-5
     slack: float = 1e-9
-    widening: float = 30.0
     bounded: int = 12
-    best: float = 0.9
     central: float = 1e-6
     shifts: int = 4000
     patience: tuple[int, int] = (5, 20)
@@ -122,8 +118,9 @@ class ColumnGeneration(GuardedSolver):
 
     def _solution(self, problem: Problem) -> Solution:
         grid: Floats = problem.outputs.values  # type: ignore[union-attr]
+        columns, best = _first_columns(problem, grid, self.options), _Best(problem)
         # Without a quadratic charge of biases the masters are linear, and their answers vertices of few columns.
-        columns, best, linear = _first_columns(problem, grid, self.options), _Best(problem), not _is_charged(problem)
+        linear = problem.unbiased or not problem.bias_penalty
         rounds, status = 0, ""
         while rounds < self.rounds:
             rounds += 1
@@ -132,11 +129,7 @@ class ColumnGeneration(GuardedSolver):
             central = not linear or (problem.k > self.options.all_intervals and best.gap > self.options.central)
             arcs, dual, status = self._solve(Master(problem, *columns), simplex=not central)
             best.update(arcs, dual)
-            duals, before = [dual], columns[1].size
-            if not linear:
-                # Multipliers of successive masters oscillate. Pricing near the best ones as well damps this.
-                duals.append(_mix(dual, best.dual, self.options.best))
-                best.update(arcs, duals[-1])
+            before = columns[1].size
             if not problem.bias_penalty and best.gap > self.gap:
                 columns = _merge(columns, *self._within_bounds(arcs, best))
             small = problem.k * grid.size <= self.options.entries
@@ -144,13 +137,10 @@ class ColumnGeneration(GuardedSolver):
                 columns = _merge(columns, *self._columns_of_program(best))
             if best.gap <= self.gap:
                 break
-            # At each output the cheapest column, if its reduced cost is negative.
-            for prices in (price(problem, dual, grid) for dual in duals):
-                cheap = np.flatnonzero(prices.costs < 0)
-                columns = _merge(columns, prices.signatures(cheap), prices.outputs[cheap])
+            columns = _merge(columns, *_violated(problem, dual))
             if columns[1].size == before:
                 break
-        if _is_charged(problem) and best.gap > self.gap:
+        if not linear and best.gap > self.gap:
             self._within_bounds(best.arcs, best)
         # Central masses are positive everywhere. Those of idle columns are of the size of its tolerance.
         arcs = best.arcs.only(best.arcs.masses * math.exp(problem.epsilon) > self.options.unused)
@@ -187,32 +177,21 @@ class ColumnGeneration(GuardedSolver):
         """
         problem, dual = best.problem, best.dual
         used = arcs.only(arcs.masses * math.exp(problem.epsilon) > self.options.confining)
-        if not used.masses.size:
-            return used.members, used.outputs
         # The multipliers of biases are their charges.
         slopes = -problem.bias_weights * _randomizer_of(problem, arcs).biases
-        slack, columns = self.options.slack, (used.members, used.outputs)
+        confining = Master(problem, used.members, used.outputs, slopes=slopes)
+        columns, bounds = (used.members, used.outputs), _slackness_bounds(confining, self.options.slack)
+        best.update(arcs, _fit_multipliers(confining, dual))
         before = 0
         for _ in range(self.options.bounded):
-            best.update(arcs, _snap(Master(problem, used.members, used.outputs, slopes=slopes), dual))
-            if best.gap <= self.gap:
+            columns = _merge(columns, *_violated(problem, dual))
+            if best.gap <= self.gap or columns[1].size == before:
                 break
-            # Only local minima of the price: their neighbours say nearly the same.
-            prices = price(problem, dual, problem.outputs.values)  # type: ignore[union-attr]
-            violated = prices.improving(0.0)
-            columns = _merge(columns, prices.signatures(violated), prices.outputs[violated])
-            if columns[1].size == before:
-                break
-            bounds = _slackness_bounds(problem, used, slopes, slack)
+            before = columns[1].size
             try:
-                _, dual, status = self._solve(Master(problem, *columns, bounds, slopes), simplex=False)
+                _, dual, _ = self._solve(Master(problem, *columns, bounds, slopes), simplex=False)
             except SolverFailed:
                 break
-            if "nfeasible" in status:
-                # The masses are those of an optimum up to rounding only, and no multipliers fit all of them.
-                slack, dual, before = self.options.widening * slack, best.dual, 0
-                continue
-            before = columns[1].size
             best.update(arcs, dual)
         return columns
 
@@ -226,24 +205,19 @@ class ColumnGeneration(GuardedSolver):
         return *master.read(central.x, central.equal_dual), central.status
 
 
-def _is_charged(problem: Problem) -> bool:
-    return not problem.unbiased and problem.bias_penalty > 0
-
-
-def _slackness_bounds(problem: Problem, used: Staircase, slopes: Floats, slack: float) -> tuple[Floats, Floats]:
+def _slackness_bounds(used: Master, slack: float) -> tuple[Floats, Floats]:
     """Bound the multipliers of rows by complementary slackness, given those of biases.
 
     A column in use costs nothing and is the cheapest at its output, so that the loss there is at most the multiplier of
     its own labels and at least that of the others, up to a slack as a share of the largest loss.
     """
-    costs = Master(problem, used.members, used.outputs, slopes=slopes).table
-    slack *= float(np.abs(costs).max(initial=1e-300))
-    lowest = np.where(used.members, costs, -np.inf).max(axis=1, initial=-np.inf)
-    highest = np.where(used.members, np.inf, costs).min(axis=1, initial=np.inf)
+    slack *= float(np.abs(used.table).max(initial=1e-300))
+    lowest = np.where(used.members, used.table, -np.inf).max(axis=1, initial=-np.inf)
+    highest = np.where(used.members, np.inf, used.table).min(axis=1, initial=np.inf)
     return lowest - slack, highest + slack
 
 
-def _snap(used: Master, dual: Dual) -> Dual:
+def _fit_multipliers(used: Master, dual: Dual) -> Dual:
     """Return the nearest multipliers at which columns in use cost nothing, as they do at an optimum.
 
     Those of an interior-point method miss that by its tolerance, which is more than losses of about exp(-epsilon) are.
@@ -254,12 +228,6 @@ def _snap(used: Master, dual: Dual) -> Dual:
     alpha = alpha + np.linalg.lstsq(weights.T, costs, rcond=1e-10)[0]
     beta = np.zeros(alpha.size) if used.slopes is None else used.slopes
     return Dual(alpha - beta * used.centre, beta)
-
-
-def _mix(some: Dual, others: Dual, share: float) -> Dual:
-    """Mix multipliers with others, which have the given share."""
-    alpha, beta = ((1 - share) * a + share * b for a, b in ((some.alpha, others.alpha), (some.beta, others.beta)))
-    return Dual(alpha, beta)
 
 
 def _randomizer_of(problem: Problem, columns: Staircase) -> Randomizer:
@@ -321,6 +289,13 @@ def _merge(columns: Columns, members: NDArray[np.bool_], outputs: Floats) -> Col
     both = np.vstack((np.hstack((columns[0], members)), np.concatenate((columns[1], outputs))))
     unique = np.unique(both, axis=1)
     return unique[:-1].astype(bool), unique[-1]
+
+
+def _violated(problem: Problem, dual: Dual) -> Columns:
+    """Return the cheapest column at each output where its reduced cost is negative."""
+    prices = price(problem, dual, problem.outputs.values)  # type: ignore[union-attr]
+    cheap = np.flatnonzero(prices.costs < 0)
+    return prices.signatures(cheap), prices.outputs[cheap]
 
 
 def _first_columns(problem: Problem, grid: Floats, options: ColumnOptions) -> Columns:
