@@ -9,7 +9,7 @@ from scipy import sparse
 from optrand.programs import Cvxpy, Highs
 from optrand.programs._backends import Form
 from optrand.programs._certificate import Status
-from optrand.solvers._clarabel import Clarabel, Cones, ConicProgram
+from optrand.solvers._clarabel import Clarabel, ConicProgram
 
 ENGINES = [Highs(), Highs(method="ipm"), Cvxpy(), Cvxpy(solver="HIGHS"), Cvxpy(solver="SCIPY")]
 
@@ -74,7 +74,7 @@ def cone(cost, equal, equal_to, less, less_than, quadratic):
     triples[:, :3] = [[-1, 0, -1], [-1, 0, 1], [0, -2, 0]]
     matrices = [sparse.csc_array(np.array(rows, dtype=float)) for rows in (np.diag(quadratic), equal, less)]
     right = np.array(equal_to, dtype=float), np.array(less_than, dtype=float)
-    cones = Cones(sparse.csc_array(triples), np.zeros(3))
+    cones = sparse.csc_array(triples)
     return ConicProgram(matrices[0], np.array(cost, dtype=float), matrices[1], right[0], matrices[2], right[1], cones)
 
 

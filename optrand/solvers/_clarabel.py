@@ -12,23 +12,6 @@ from optrand.errors import SolverFailed
 
 
 @dataclass(frozen=True, eq=False)
-class Cones:
-    """Second-order cones of as many rows each: of ``right - rows @ x`` the first bounds the length of the others.
-
-    Attributes
-    ----------
-    rows : sparse (size n, variables) array
-        The rows of a cone are neighbours.
-    right : (size n,) array
-    size : int
-    """
-
-    rows: sparse.csc_array
-    right: Floats
-    size: int = 3
-
-
-@dataclass(frozen=True, eq=False)
 class ConicProgram:
     """``minimise x' Q x / 2 + cost @ x`` subject to equations, inequalities and cones.
 
@@ -41,8 +24,9 @@ class ConicProgram:
         Rows ``equal @ x == equal_to``.
     less, less_than
         Rows ``less @ x <= less_than``.
-    cones : Cones or None
-        None makes it a linear (or quadratic) program.
+    cones : sparse (3 n, variables) array, optional
+        Rows of second-order cones, three neighbours for each: of ``-cones @ x`` the first bounds the length of the
+        other two. Without any it is a linear (or quadratic) program.
     """
 
     quadratic: sparse.csc_array
@@ -51,7 +35,7 @@ class ConicProgram:
     equal_to: Floats
     less: sparse.csc_array
     less_than: Floats
-    cones: Cones | None = None
+    cones: sparse.csc_array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +47,7 @@ class ConicSolution:
     x : (variables,) array
     equal_dual : array
         The derivative of the minimum by the right-hand side of each equation.
-    cone_slack, cone_dual : (n, size) arrays
+    cone_slack, cone_dual : (n, 3) arrays
         Slacks in the cones, and the multipliers, which lie in them too.
     status : str
         The engine's own word, which proves nothing.
@@ -86,12 +70,9 @@ class Clarabel:
     ----------
     tolerance : float
         Relative gap and feasibility at which it stops.
-    time_limit : float
-        Seconds.
     """
 
     tolerance: float = 1e-13
-    time_limit: float = 3600.0
 
     def solve(self, program: ConicProgram) -> ConicSolution:
         """Answer `program`. Clarabel's multipliers are minus the derivatives by the right-hand side."""
@@ -103,14 +84,13 @@ class Clarabel:
         kinds = [clarabel.ZeroConeT(equations)]
         if inequalities:
             kinds.append(clarabel.NonnegativeConeT(inequalities))
-        if program.cones:
-            rows.append(program.cones.rows)
-            right.append(program.cones.right)
-            kinds += [clarabel.SecondOrderConeT(program.cones.size)] * (program.cones.right.size // program.cones.size)
+        if program.cones is not None:
+            rows.append(program.cones)
+            right.append(np.zeros(program.cones.shape[0]))
+            kinds += [clarabel.SecondOrderConeT(3)] * (program.cones.shape[0] // 3)
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = self.tolerance
-        settings.time_limit = self.time_limit
         settings.max_iter = 300
         parts = sparse.csc_array(sparse.vstack(rows)), np.concatenate(right)
         numbers = program.quadratic.data, program.cost, parts[0].data, parts[1]
@@ -124,12 +104,11 @@ class Clarabel:
         if not (np.isfinite(x).all() and np.isfinite(multipliers).all()):
             raise SolverFailed(f"Clarabel ended with the status {answer.status} and no answer to read")
         slack, below = np.array(answer.s), equations + inequalities
-        size = program.cones.size if program.cones else 3
         return ConicSolution(
             x,
             -multipliers[:equations],
-            slack[below:].reshape(-1, size),
-            multipliers[below:].reshape(-1, size),
+            slack[below:].reshape(-1, 3),
+            multipliers[below:].reshape(-1, 3),
             str(answer.status),
             int(answer.iterations),
         )

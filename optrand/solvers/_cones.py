@@ -37,8 +37,8 @@ from optrand.base._validation import Floats
 from optrand.errors import SolverFailed
 from optrand.model._problem import Dual, Line, Problem
 from optrand.model._randomizer import Arcs, Indices
-from optrand.solvers._clarabel import Clarabel, Cones, ConicProgram, ConicSolution
-from optrand.solvers._feasibility import attainable_largest_loss, attainable_loss
+from optrand.solvers._clarabel import Clarabel, ConicProgram, ConicSolution
+from optrand.solvers._feasibility import attainable_loss
 from optrand.solvers.reduced_dual._arcs import (
     Level,
     Terms,
@@ -155,8 +155,10 @@ class ConeProgram:
     @cached_property
     def unit(self) -> float:
         """Root of twice a loss that some closed form attains: the unit of labels and outputs."""
-        attained = attainable_largest_loss if self.unknown else attainable_loss
-        return math.sqrt(2 * attained(self.problem))
+        # Of an unknown prior an even one: the largest loss is at most k times as large as the mean.
+        even = np.full(self.problem.k, 1 / self.problem.k)
+        problem = replace(self.problem, prior=even) if self.unknown else self.problem
+        return math.sqrt(2 * attainable_loss(problem))
 
     @cached_property
     def labels(self) -> Floats:
@@ -239,7 +241,6 @@ class ConeProgram:
         given = self.before[1:]
         if self.unknown:
             known, given = sparse.csc_array(sparse.eye_array(1, size, k=m - 1)), np.ones(1)
-        rows = sparse.csc_array(sparse.vstack(cones))
         return ConicProgram(
             quadratic=sparse.csc_array((size, size)),
             cost=np.concatenate((-gain, np.ones(charges))),
@@ -247,7 +248,7 @@ class ConeProgram:
             equal_to=given,
             less=sparse.csc_array(-sparse.vstack(positive)),
             less_than=-np.concatenate(lower),
-            cones=Cones(rows, np.zeros(rows.shape[0])),
+            cones=sparse.csc_array(sparse.vstack(cones)),
         )
 
     @cached_property

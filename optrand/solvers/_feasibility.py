@@ -53,18 +53,9 @@ def attainable_loss(problem: Problem) -> float:
     apart = problem.labels - problem.labels[0]
     # Some randomizers' losses overflow if labels are next to the largest floats.
     with np.errstate(over="ignore", invalid="ignore"):
-        losses = np.stack(_compute_losses(problem, float(problem.prior @ apart)))
-        attained = _cap_overflow(losses @ problem.prior)
+        attained = _cap_overflow(_compute_losses(problem) @ problem.prior)
     # A unit must not be zero, as losses of about exp(-epsilon) may be in floats.
     return max(float(attained.min()), _bound_unavoidable(problem), 1e-24 * (float(apart[-1]) or 1.0) ** 2)
-
-
-def attainable_largest_loss(problem: Problem) -> float:
-    """Return the least of the largest losses over labels, as :func:`attainable_loss` but without a prior."""
-    middle = float(np.ptp(problem.labels)) / 2
-    with np.errstate(over="ignore", invalid="ignore"):
-        largest = np.stack(_compute_losses(problem, middle)).max(axis=1)
-    return float(_cap_overflow(largest).min())
 
 
 def _cap_overflow(amounts: Floats) -> Floats:
@@ -82,8 +73,8 @@ def _bound_unavoidable(problem: Problem) -> float:
     return float(_cap_overflow(np.asarray(cost)))
 
 
-def _compute_losses(problem: Problem, constant: float) -> list[Floats]:
-    """Compute the losses of each label under these randomizers. The constant output is counted from the first label."""
+def _compute_losses(problem: Problem) -> Floats:
+    """Compute the losses of each label under these randomizers, a row for each of them."""
     apart, excess = problem.labels - problem.labels[0], math.expm1(problem.epsilon)
     spread, k = float(apart[-1]) or 1.0, problem.k
     overhang = spread / excess
@@ -94,8 +85,9 @@ def _compute_losses(problem: Problem, constant: float) -> list[Floats]:
     others = np.sum(outputs**2) - 2 * apart * outputs.sum() + k * apart**2
     response = (others + excess * (outputs - apart) ** 2) / (2 * (excess + k))
     if problem.unbiased:
-        return [two_ends, response]
-    return [two_ends, response, (1 + problem.bias_penalty) * (apart - constant) ** 2 / 2]
+        return np.stack((two_ends, response))
+    constant = (1 + problem.bias_penalty) * (apart - problem.prior @ apart) ** 2 / 2
+    return np.stack((two_ends, response, constant))
 
 
 def feasible_answer(problem: Problem) -> Solution:
