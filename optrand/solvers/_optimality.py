@@ -33,7 +33,7 @@ def candidates(program: ConeProgram, answer: ConeAnswer, calls: int) -> Iterator
 
 
 def _solution_of(program: ConeProgram, answer: ConeAnswer, calls: int) -> Solution:
-    """Return the answer of a program in the units of its problem. Rows and means are right up to rounding."""
+    """Return the answer of a program in the units of its problem. Its table is made exact later (`tabulate`)."""
     prior, dual = program.dual(answer)
     worst = replace(program.problem, prior=prior)
     randomizer = Randomizer.of_arcs(worst.labels, program.arcs(answer, answer.in_use), worst.epsilon)
