@@ -47,9 +47,6 @@ class ColumnOptions:
         Slack of these bounds, as a share of the largest loss.
     bounded : int
         Largest number of masters with bounded multipliers.
-    central : float
-        Gap down to which the masters of more than `all_intervals` labels are solved by the interior-point method. With
-        vertices alone 200 labels without a bias penalty took minutes, or ended without a proof.
     shifts : int
         About the number of columns added without a bias penalty: bins whose ends are some labels from the best ones.
     patience : tuple of int
@@ -65,7 +62,6 @@ class ColumnOptions:
     confining: float = 1e-5
     slack: float = 1e-9
     bounded: int = 12
-    central: float = 1e-6
     shifts: int = 4000
     patience: tuple[int, int] = (5, 20)
     entries: int = 20_000
@@ -77,10 +73,9 @@ class ColumnGeneration(GuardedSolver):
 
     The first columns are intervals of labels, some of them from the problem of squared loss with outputs anywhere
     between the ends of the grid, moved to the neighbouring values. Masters are linear programs, solved by the simplex
-    method, so that answers have few columns. The first ones of many labels, and all at a finite bias penalty, which are
-    quadratic, are solved by an interior-point method. Multipliers of a master seldom price all columns at zero or more,
-    though its answer may be optimal. Unless bias is forbidden, others are looked for within the bounds that the columns
-    in use set to them.
+    method, so that answers have few columns. At a finite bias penalty they are quadratic, and solved by an
+    interior-point method. Multipliers of a master seldom price all columns at zero or more, though its answer may be
+    optimal. Unless bias is forbidden, others are looked for within the bounds that the columns in use set to them.
 
     Attributes
     ----------
@@ -89,7 +84,7 @@ class ColumnGeneration(GuardedSolver):
     rounds : int
         Largest number of master programs.
     engine, backend : Clarabel, Backend
-        Solvers of central masters, and of those whose answer is a vertex.
+        Solvers of quadratic masters and of those within bounds, and of linear ones.
     options : ColumnOptions
 
     Examples
@@ -125,9 +120,7 @@ class ColumnGeneration(GuardedSolver):
         while rounds < self.rounds:
             rounds += 1
             # Solve over the columns so far. Judge the answer by the certificate's own bound.
-            # Central multipliers of many labels need a few rounds where those of vertices would need hundreds.
-            central = not linear or (problem.k > self.options.all_intervals and best.gap > self.options.central)
-            arcs, dual, status = self._solve(Master(problem, *columns), simplex=not central)
+            arcs, dual, status = self._solve(Master(problem, *columns), simplex=linear)
             best.update(arcs, dual)
             before = columns[1].size
             if not problem.bias_penalty and best.gap > self.gap:
