@@ -15,7 +15,7 @@ from strategies import duals, problems
 import optrand
 from optrand import Dual, Grid, Interval, classification, losses, regression
 from optrand.certificates._bound import POISSON, lowest_price
-from optrand.solvers.grid._pricing import price
+from optrand.solvers.grid._pricing import price, reduced_costs
 
 ROUNDING = 1e-11
 """Error of a price in floats, as a share of the magnitudes that are added up in it."""
@@ -23,16 +23,15 @@ ROUNDING = 1e-11
 HALVES = [0.5, 0.5]
 
 
-def reduced(problem, dual, outputs):
-    """``h_y(v)`` for every label and output, from the definition, in floats."""
-    rows = problem.prior * problem.loss_table(outputs).T - dual.alpha - np.outer(outputs, dual.beta)
-    return rows.T
+def by_definition(problem, dual, outputs):
+    """``h_y(v)`` for every label and output, in floats."""
+    return (problem.prior * problem.loss_table(outputs).T - dual.alpha - np.outer(outputs, dual.beta)).T
 
 
 def costs(problem, dual, outputs):
     """``f(v)`` from the definition: the cheapest of all columns ``s in {1, E}^k``."""
     columns = np.array(list(itertools.product([1.0, math.exp(problem.epsilon)], repeat=problem.k)))
-    return (columns @ reduced(problem, dual, outputs)).min(axis=0)
+    return (columns @ by_definition(problem, dual, outputs)).min(axis=0)
 
 
 def sizes(problem, dual, outputs):
@@ -77,11 +76,10 @@ def test_no_output_has_a_column_cheaper_than_the_lowest_price(case):
 def test_prices_and_columns_are_those_of_the_definition(case):
     problem, dual = case
     outputs = some_outputs(problem)
-    prices = price(problem, dual, outputs)
     expected, off = costs(problem, dual, outputs), ROUNDING * sizes(problem, dual, outputs)
-    assert (np.abs(prices.costs - expected) <= off).all()
-    columns = np.where(prices.signatures(np.arange(outputs.size)), math.exp(problem.epsilon), 1.0)
-    assert (np.abs((columns * reduced(problem, dual, outputs)).sum(axis=0) - expected) <= off).all()
+    assert (np.abs(price(problem, dual, outputs) - expected) <= off).all()
+    columns = np.where(reduced_costs(problem, dual, outputs) < 0, math.exp(problem.epsilon), 1.0)
+    assert (np.abs((columns * by_definition(problem, dual, outputs)).sum(axis=0) - expected) <= off).all()
 
 
 @pytest.mark.parametrize("outputs", [Interval(-0.3, 0.0), Interval(-0.6, 0.0), Interval(-2.0, -0.1)])
@@ -126,24 +124,13 @@ def test_roots_of_the_poisson_log_loss(y, level, p):
                 )
 
 
-def test_improving_are_the_local_minima_below_zero():
-    problem = regression([0, 1, 2], [0.3, 0.3, 0.4], 1.0, outputs=np.linspace(-1, 3, 41))
-    dual = Dual([0.2, 0.05, 0.2], [0.0, 0.0, 0.0])
-    prices = price(problem, dual, problem.outputs.values)
-    found = prices.improving(0.0)
-    assert found.size
-    for i, c in enumerate(prices.costs):
-        neighbours = prices.costs[max(0, i - 1) : i + 2]
-        assert (i in found) == (c < 0 and c == neighbours.min())
-    assert (prices.improving(-prices.costs.min()).size, prices.improving(1e9).size) == (0, 0)
-
-
 def test_classes_are_priced_by_hand():
     problem = classification([0.5, 0.3, 0.2], 1.0)
-    prices = price(problem, Dual([-0.5, -0.1, 0.0], [0.0] * 3), problem.labels)
+    dual = Dual([-0.5, -0.1, 0.0], [0.0] * 3)
     # h = -p [v = y] - alpha: (0, 0.1, 0) at 0, (0.5, -0.2, 0) at 1, (0.5, 0.1, -0.2) at 2.
-    assert prices.costs == pytest.approx([0.1, 0.5 - 0.2 * math.e, 0.6 - 0.2 * math.e])
-    assert prices.signatures(np.array([1, 2])).T.tolist() == [[False, True, False], [False, False, True]]
+    assert price(problem, dual, problem.labels) == pytest.approx([0.1, 0.5 - 0.2 * math.e, 0.6 - 0.2 * math.e])
+    members = reduced_costs(problem, dual, problem.labels) < 0
+    assert members.T.tolist() == [[False] * 3, [False, True, False], [False, False, True]]
 
 
 def test_large_problems_are_priced_in_blocks(monkeypatch):
@@ -151,4 +138,4 @@ def test_large_problems_are_priced_in_blocks(monkeypatch):
     dual = Dual(np.linspace(0.1, 0.4, 7), np.zeros(7))
     whole = price(problem, dual, problem.outputs.values)
     monkeypatch.setattr("optrand.solvers.grid._pricing.BLOCK", 16)
-    assert price(problem, dual, problem.outputs.values).costs == pytest.approx(whole.costs, rel=1e-14)
+    assert price(problem, dual, problem.outputs.values) == pytest.approx(whole, rel=1e-14)

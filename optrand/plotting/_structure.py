@@ -306,7 +306,7 @@ def _draw_costs(figure: FigureBase, problem: Problem, dual: Dual, outputs: Float
     shown = outputs if grid is None or grid.size > LIMITS.whole_grid else grid
     places = _places(problem, shown, margin)
     # Reduced costs depend neither on the allowed outputs nor on the bias penalty.
-    costs = price(replace(problem, outputs=Grid(places), bias_penalty=0.0), dual, places).costs
+    costs = price(replace(problem, outputs=Grid(places), bias_penalty=0.0), dual, places)
     x, marks = places, outputs
     if broken:
         ranks = Ranks.of(outputs, width - 0.7, outputs.size, even=False)

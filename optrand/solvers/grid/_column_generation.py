@@ -26,7 +26,7 @@ from optrand.solvers._bins import BinPath
 from optrand.solvers._clarabel import Clarabel, ConicProgram
 from optrand.solvers._feasibility import reach, typical_loss
 from optrand.solvers._interface import GuardedSolver
-from optrand.solvers.grid._pricing import price
+from optrand.solvers.grid._pricing import price, reduced_costs
 from optrand.solvers.reduced_dual._solver import ReducedDual
 
 
@@ -286,9 +286,9 @@ def _merge(columns: Columns, members: NDArray[np.bool_], outputs: Floats) -> Col
 
 def _violated(problem: Problem, dual: Dual) -> Columns:
     """Return the cheapest column at each output where its reduced cost is negative."""
-    prices = price(problem, dual, problem.outputs.values)  # type: ignore[union-attr]
-    cheap = np.flatnonzero(prices.costs < 0)
-    return prices.signatures(cheap), prices.outputs[cheap]
+    grid: Floats = problem.outputs.values  # type: ignore[union-attr]
+    cheap = grid[price(problem, dual, grid) < 0]
+    return reduced_costs(problem, dual, cheap) < 0, cheap
 
 
 def _first_columns(problem: Problem, grid: Floats, options: ColumnOptions) -> Columns:

@@ -12,70 +12,40 @@ is :func:`optrand.lower_bound`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optrand.base._validation import Floats
 from optrand.model._problem import Dual, Problem
 from optrand.model._randomizer import BLOCK
 
 
-@dataclass(frozen=True, eq=False)
-class Prices:
-    """Reduced costs of the best column at each of some outputs.
-
-    Attributes
-    ----------
-    outputs, costs : (n,) arrays
-        Increasing, and :math:`f` there, up to rounding.
-    """
-
-    problem: Problem
-    dual: Dual
-    outputs: Floats
-    costs: Floats
-
-    def signatures(self, chosen: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return membership in the set ``S`` of the best column at the chosen outputs, shape ``(k, len(chosen))``."""
-        return _compute_reduced_costs(self.problem, self.dual, self.outputs[chosen]) < 0
-
-    def improving(self, tolerance: float) -> NDArray[np.intp]:
-        """Return the positions of the local minima of :math:`f` below ``-tolerance``."""
-        padded = np.concatenate(([math.inf], self.costs, [math.inf]))
-        dips = (padded[1:-1] <= padded[:-2]) & (padded[1:-1] <= padded[2:]) & (self.costs < -tolerance)
-        return np.flatnonzero(dips)
-
-
-def price(problem: Problem, dual: Dual, outputs: Floats) -> Prices:
-    """Evaluate :math:`f` at some outputs. Cost ``O(k n)``, in blocks.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> problem = optrand.regression([0, 1], [0.5, 0.5], 1.0)
-    >>> price(problem, Dual([0.0, 0.1], [0.0, 0.0]), np.array([0.0, 1.0])).costs.round(
-    ...     3
-    ... ).tolist()
-    [0.15, -0.022]
-    """
-    costs, step = np.empty(outputs.size), max(1, BLOCK // problem.k)
-    for start in range(0, outputs.size, step):
-        block = slice(start, start + step)
-        with np.errstate(over="ignore", invalid="ignore"):
-            each = _compute_reduced_costs(problem, dual, outputs[block])
-            # Along contiguous memory numpy adds in pairs, so that rounding grows with log k.
-            terms = np.where(each < 0, math.exp(problem.epsilon), 1.0) * each
-            costs[block] = np.ascontiguousarray(terms.T).sum(axis=1)
-    return Prices(problem, dual, outputs, costs)
-
-
-def _compute_reduced_costs(problem: Problem, dual: Dual, outputs: Floats) -> Floats:
-    """Compute the reduced costs :math:`h_y(v)`, shape ``(k, n)``."""
+def reduced_costs(problem: Problem, dual: Dual, outputs: Floats) -> Floats:
+    """Compute :math:`h_y(v)` of each label at some outputs, shape ``(k, n)``."""
     with np.errstate(over="ignore", invalid="ignore"):
         prior = problem.prior[:, np.newaxis]
         weighted = np.where(prior > 0, prior * problem.loss_table(outputs), 0.0)
         slopes = dual.beta[:, np.newaxis] * (outputs - dual.origin)
         costs: Floats = weighted - dual.alpha[:, np.newaxis] - slopes
         return costs
+
+
+def price(problem: Problem, dual: Dual, outputs: Floats) -> Floats:
+    """Evaluate :math:`f` at some outputs. Cost ``O(k n)``, in blocks.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.regression([0, 1], [0.5, 0.5], 1.0)
+    >>> price(problem, Dual([0.0, 0.1], [0.0, 0.0]), np.array([0.0, 1.0])).round(3).tolist()
+    [0.15, -0.022]
+    """
+    costs, step = np.empty(outputs.size), max(1, BLOCK // problem.k)
+    for start in range(0, outputs.size, step):
+        block = slice(start, start + step)
+        each = reduced_costs(problem, dual, outputs[block])
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = np.where(each < 0, math.exp(problem.epsilon), 1.0) * each
+            # Along contiguous memory numpy adds in pairs, so that rounding grows with log k.
+            costs[block] = np.ascontiguousarray(terms.T).sum(axis=1)
+    return costs
