@@ -44,48 +44,54 @@ def problem_of(k, kind, epsilon, seed=0, clustered=False):
     return optrand.unbiased_regression(labels, prior_of(kind, k, rng), epsilon)
 
 
-def arcs_of(first, end, places, stars, charged, box=(-np.inf, np.inf)):
+def arcs_of(nodes, places, stars, terms):
     """Arcs with the same bounds of their outputs."""
-    bounds = tuple(np.full(first.size, limit) for limit in box)
-    return arcs_module.build_arcs(first, end, bounds, places, stars, charged)
+    bounds = tuple(np.full(nodes[0].size, limit) for limit in (terms.low, terms.high))
+    return arcs_module.build_arcs(nodes, bounds, terms, places, stars)
 
 
-def random_arcs(k, seed, stars=0, *, bordered=False, charged=False, box=(-np.inf, np.inf), parallel=1):
+def random_arcs(terms, seed, stars=0, *, bordered=False, parallel=1):
+    k = terms.before.size - 1
     rng = np.random.default_rng(seed)
     places = np.full(k + 1, -1)
     places[1:k] = rng.permutation(k - 1)
     if bordered:
         places[k] = k - 1
-    first, end = (np.repeat(nodes, parallel) for nodes in arcs_module.all_arcs(k))
-    return arcs_of(first, end, places, stars + bordered, charged, box)
+    nodes = tuple(np.repeat(nodes, parallel) for nodes in arcs_module.all_arcs(k))
+    return arcs_of(nodes, places, stars + bordered, terms)
 
 
 @pytest.mark.parametrize(("bordered", "charged"), [(False, False), (True, False), (True, True)])
 @by_case("k, stars, parallel", (2, 0, 1), (5, 0, 1), (9, 3, 1), (4, 3, 1), (12, 1, 1), (7, 1, 2))
 def test_factors_solve_newtons_equations(k, stars, parallel, bordered, charged):
-    arcs = random_arcs(k, 1, stars, bordered=bordered, charged=charged, parallel=parallel)
     rng, excess = np.random.default_rng(2), 0.3
+    charges = rng.random(k * charged)
+    terms = arcs_module.Terms(np.linspace(0, 1, k + 1), np.zeros(k + 1), excess, charges, -np.inf, np.inf)
+    arcs = random_arcs(terms, 1, stars, bordered=bordered, parallel=parallel)
     slopes, costs = rng.random(arcs.n) + 1, rng.random(arcs.n) + 1
     mixed = rng.uniform(-0.5, 0.5, arcs.n)
-    charges = rng.random(k) * charged
     # The incidence of arcs and of labels on the sums at all nodes.
     seen, label = np.zeros((arcs.n, k + 1)), np.diff(np.eye(k + 1), axis=0)
-    for row, a, b in zip(seen, arcs.first[: arcs.n], arcs.end[: arcs.n], strict=True):
+    for row, a, b in zip(seen, arcs.first, arcs.end, strict=True):
         row[b] += 1
         row[a] -= 1
         row[k] += excess * bordered
     free = slice(1, k + bordered)
     dense = [[(seen.T * entries) @ seen for entries in pair] for pair in ((slopes, mixed), (mixed, costs))]
-    dense[0][0] = dense[0][0] + (label.T * charges) @ label
+    if charged:
+        dense[0][0] = dense[0][0] + (label.T * charges) @ label
     matrix = np.block([[dense[i][j][free, free] for j in (0, 1)] for i in (0, 1)])
     right = rng.normal(size=(2, k + 1))
-    some = charges if charged else np.zeros(0)
-    terms = arcs_module.Terms(np.linspace(0, 1, k + 1), np.zeros(k + 1), excess, some, -np.inf, np.inf)
     factors = _interior_point.factorize(arcs, terms, slopes, mixed, costs)
-    found = _interior_point.solve_system(arcs, factors, *right)
+    found = _interior_point.solve_system(arcs, factors, right)
     expected = np.linalg.solve(matrix, right[:, free].ravel()).reshape(2, -1)
-    np.testing.assert_allclose(np.stack(found)[:, free], expected, rtol=1e-9, atol=1e-11)
-    if arcs.banded:
+    np.testing.assert_allclose(found[:, free], expected, rtol=1e-9, atol=1e-11)
+    # The same incidence and its transpose without a matrix. Fixed sums are zero.
+    sums = right * (np.arange(k + 1) < k + bordered)
+    np.testing.assert_allclose(arcs.apply_incidence(sums), sums @ seen.T, atol=1e-12)
+    amounts = rng.normal(size=(2, arcs.n))
+    np.testing.assert_allclose(arcs.apply_transpose(amounts)[:, free], (amounts @ seen)[:, free], atol=1e-12)
+    if arcs.size:
         with pytest.raises(np.linalg.LinAlgError):
             _interior_point.factorize(arcs, terms, -slopes - 2 * charged * k, mixed, costs)
 
@@ -94,23 +100,22 @@ def test_factors_solve_newtons_equations(k, stars, parallel, bordered, charged):
 @pytest.mark.parametrize("charged", [False, True])
 def test_a_newton_step_solves_its_equations(limits, charged):
     k, rng, excess = 9, np.random.default_rng(7), 0.6
-    arcs = random_arcs(k, 8, 1, bordered=charged, charged=charged, box=limits)
     before = np.append(0.0, np.cumsum(rng.dirichlet(np.ones(k))))
     terms = arcs_module.Terms(before, rng.random(k + 1), excess, rng.random(k * charged), *limits)
-    weight = _interior_point.apply_incidence(arcs, excess, before)
-    amounts = rng.random((2, arcs.n)) + 0.5
-    point = _interior_point.Point(rng.normal(size=k + 1) / 3, before / 2 + rng.normal(size=k + 1) / 9, *amounts)
+    arcs = random_arcs(terms, 8, 1, bordered=charged)
+    weight = arcs.apply_incidence(before)
+    pairs = rng.random((2, arcs.n)) + 0.5
+    sums = np.array((rng.normal(size=k + 1) / 3, before / 2 + rng.normal(size=k + 1) / 9))
+    point = _interior_point.Point(sums, pairs)
     residuals = _interior_point.evaluate_residuals(arcs, terms, weight, point)
     assert (residuals.bend == 0).any() == (limits[0] > -np.inf)
     target = _interior_point.Target(*rng.random((3, arcs.n)) / 10)
-    step = _interior_point.newton_step(
-        arcs, excess, _interior_point.linearize(arcs, terms, point, residuals), point, residuals, target
-    )
-    changed = _interior_point.Point(*(x + 1e-7 * dx for x, dx in zip(point, step.change, strict=True)))
+    step = _interior_point.NewtonSystem(arcs, terms, point, residuals).step_to(target)
+    changed = point.move(step.change, np.full(2, 1e-7))
     after = _interior_point.evaluate_residuals(arcs, terms, weight, changed)
-    free = slice(1, arcs.unknown + 1)
-    gone = (after.cost_row - residuals.cost_row)[free] / 1e-7
-    np.testing.assert_allclose(gone, -residuals.cost_row[free], atol=1e-5)
+    free = slice(1, k + charged)
+    gone = (after.rows - residuals.rows)[1, free] / 1e-7
+    np.testing.assert_allclose(gone, -residuals.rows[1, free], atol=1e-5)
     np.testing.assert_allclose((after.slack - residuals.slack) / 1e-7, target.square - residuals.slack, atol=1e-5)
     products = point.mass * point.slack
     np.testing.assert_allclose((changed.mass * changed.slack - products) / 1e-7, target.products - products, atol=1e-5)
@@ -132,9 +137,9 @@ def test_coarse_points_stay_feasible(kind, epsilon):
     fine = Reduced(problem_of(17, kind, epsilon)).finest
     coarse, excess = fine.coarsen(), 1 / np.expm1(epsilon)
     k = coarse.before.size - 1
-    arcs = arcs_of(*arcs_module.all_arcs(k), np.concatenate(([-1], np.arange(k - 1), [-1])), 0, False)
     terms = arcs_module.Terms(coarse.before, coarse.gaps, excess, np.zeros(0), -np.inf, np.inf)
-    (slopes, costs, *_), *_ = _interior_point.interior_point(arcs, terms, 1e-12, 1e-13, terms.centre)
+    arcs = arcs_of(arcs_module.all_arcs(k), np.concatenate(([-1], np.arange(k - 1), [-1])), 0, terms)
+    ((slopes, costs), _), *_ = _interior_point.interior_point(arcs, terms, 1e-12, 1e-13, terms.centre)
     least = slacks(coarse.before, slopes, costs, excess).min()
     assert least > -1e-11
     assert slacks(fine.before, coarse.prolong(slopes), coarse.prolong(costs), excess).min() >= least - 1e-12
@@ -273,7 +278,7 @@ def problem_of_class(kind, k, epsilon):
 
 def off_slacks(arcs, terms, sums, slack):
     """How far prices are from some slacks, weighted by nothing, in extended precision."""
-    before, slopes, costs = (x[arcs.end[: arcs.n]] - x[arcs.first[: arcs.n]] + terms.excess * x[-1] for x in sums)
+    before, slopes, costs = (x[arcs.end] - x[arcs.first] + terms.excess * x[-1] for x in sums)
     output = np.clip(slopes / before, arcs.low, arcs.high)
     return np.abs(costs - (slopes - before * output / 2) * output - slack)
 
@@ -283,9 +288,7 @@ def all_arcs_of(kind, k):
     reduced = Reduced(problem_of_class(kind, k, 2.0))
     terms = reduced.terms(reduced.finest.before, reduced.finest.gaps)
     places = np.concatenate(([-1], np.arange(k - 1), [-1 if kind == "line" else k - 1]))
-    ends = terms.low, terms.high
-    arcs = arcs_of(*arcs_module.all_arcs(k), places, int(kind != "line"), kind == "price", ends)
-    return reduced, terms, arcs
+    return reduced, terms, arcs_of(arcs_module.all_arcs(k), places, int(kind != "line"), terms)
 
 
 @pytest.mark.parametrize("kind", ["line", "interval", "price"])
@@ -303,12 +306,12 @@ def test_refined_sums_solve_their_equations_to_more_digits_than_floats_have(kind
     assert found.slopes.dtype == found.costs.dtype == np.longdouble
     assert most(found) < most(given) / 10
     # From far off as well. If a step would not help, nothing is moved.
-    noise = 1e-6 * np.sin(np.arange(41.0)) * (np.arange(41) <= arcs.unknown) * (np.arange(41) > 0)
-    off = point._replace(costs=point.costs + noise, slopes=point.slopes + noise)
+    noise = 1e-6 * np.sin(np.arange(41.0)) * (np.arange(41) < 40 + arcs.total) * (np.arange(41) > 0)
+    off = point._replace(sums=point.sums + noise)
     assert most(refine_sums(arcs, terms, off, reduced.before)) < 1e-3 * most(
         Sums(reduced.before, off.slopes, off.costs)
     )
-    lost = point._replace(slopes=point.slopes * np.nan)
+    lost = point._replace(sums=point.sums * np.nan)
     assert np.isnan(refine_sums(arcs, terms, lost, reduced.before).slopes).all()
 
 
@@ -324,7 +327,7 @@ def test_refined_multipliers_prove_more_at_a_large_epsilon(monkeypatch, kind):
         return float(optrand.certify(tabulate(Descent(Reduced(problem), FIRST).best_answer())).gap)
 
     refined = gap()
-    monkeypatch.setattr(_answers, "refine_sums", lambda *given: Sums(given[3], *given[2][:2]))
+    monkeypatch.setattr(_answers, "refine_sums", lambda *given: Sums(given[3], *given[2].sums))
     assert refined < gap() / 3
 
 
@@ -543,7 +546,7 @@ def test_arcs_that_hold_no_randomizer_are_told_before_the_last_step(k, reach, ep
     terms = reduced.terms(reduced.finest.before, reduced.finest.gaps)
     first, end = arcs_module.all_arcs(k)
     kept = np.abs(end - first - k // 2) <= reach
-    arcs = arcs_of(first[kept], end[kept], np.arange(-1, k), 1, False, (terms.low, terms.high))
+    arcs = arcs_of((first[kept], end[kept]), np.arange(-1, k), 1, terms)
     centre = terms.centre
     point, steps, status = _interior_point.interior_point(arcs, terms, 1e-12, 1e-11, centre)
     holds = hold_a_randomizer(arcs, terms)

@@ -29,9 +29,8 @@ from optrand.solvers._positions import Numbers
 from optrand.solvers.reduced_dual._arcs import Arcs, Level, Terms
 from optrand.solvers.reduced_dual._interior_point import (
     Point,
-    apply_incidence,
-    apply_transpose,
     factorize,
+    row_residuals,
     solve_system,
 )
 from optrand.solvers.reduced_dual._multipliers import Groups, Sums, refine_sums
@@ -222,7 +221,7 @@ class Reduced:
 
 def best_outputs(arcs: Arcs, terms: Terms, slopes: Floats) -> Floats:
     """Return the best allowed output of each arc."""
-    output = apply_incidence(arcs, terms.excess, slopes) / apply_incidence(arcs, terms.excess, terms.before)
+    output = arcs.apply_incidence(slopes) / arcs.apply_incidence(terms.before)
     best: Floats = np.minimum(np.maximum(output, arcs.low), arcs.high)
     return best
 
@@ -234,17 +233,13 @@ def restore_feasibility(arcs: Arcs, terms: Terms, mass: Floats, output: Floats) 
     use keep reduced costs near zero. Outputs at a bound stay there. Tabulation sees to that on a grid, but in an
     interval without bias it needs residuals of the size of rounding.
     """
-    excess, weight, unknown = terms.excess, apply_incidence(arcs, terms.excess, terms.before), arcs.unknown
-    target, freedom = np.zeros(arcs.k + 1), OPTIONS.freedom
-    if unknown == arcs.k:
-        target[unknown] = 1.0
+    weight, freedom = arcs.apply_incidence(terms.before), OPTIONS.freedom
     is_boxed = math.isfinite(terms.high - terms.low) and not (terms.charges.size or terms.values.size)
     # Gauss-Newton steps for rows and means at once.
     for _ in range(OPTIONS.rounds):
-        rows, means = target - apply_transpose(arcs, excess, mass), np.zeros(arcs.k + 1)
-        if not terms.charges.size:
-            means = -terms.gaps - apply_transpose(arcs, excess, mass * output)
-        if max(np.abs(part[1 : unknown + 1]).max() for part in (rows, means)) <= OPTIONS.enough[is_boxed]:
+        means, rows = row_residuals(arcs, terms, mass, output)
+        missing = np.array((np.zeros_like(means) if terms.charges.size else -means, rows))
+        if np.abs(missing[:, arcs.free]).max() <= OPTIONS.enough[is_boxed]:
             break
         faint = np.maximum(mass, OPTIONS.faintest)
         bend = np.where((output > arcs.low) & (output < arcs.high), 1 / weight, 0.0)
@@ -253,9 +248,8 @@ def restore_feasibility(arcs: Arcs, terms: Terms, mass: Floats, output: Floats) 
             factors = factorize(arcs, terms.capped, *blocks)
         except np.linalg.LinAlgError:
             break
-        tilt, potential = solve_system(arcs, factors, means, rows)
-        turn = apply_incidence(arcs, excess, tilt)
-        growth = freedom * (apply_incidence(arcs, excess, potential) + turn * output)
+        turn, growth = arcs.apply_incidence(solve_system(arcs, factors, missing))
+        growth = freedom * (growth + turn * output)
         # What a mass may not change by is left to the next round.
         mass = mass * (1 + np.minimum(np.maximum(growth, -OPTIONS.cut), OPTIONS.cut))
         output = np.minimum(np.maximum(output + turn * bend, arcs.low), arcs.high)

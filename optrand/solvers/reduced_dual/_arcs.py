@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from optrand.base._validation import Floats
 from optrand.model._randomizer import Indices
+from optrand.solvers._positions import Numbers
 
 
 @dataclass(frozen=True)
@@ -93,61 +95,74 @@ class Terms(NamedTuple):
 
 
 class Arcs(NamedTuple):
-    """Arcs between nodes, and where their entries go.
+    """Arcs between nodes, and where their entries go in the Newton matrix.
 
     Attributes
     ----------
     k : int
         Number of labels. Nodes are 0 to k.
-    n : int
-        Number of arcs.
-    first, end : (n,) arrays, or (n + k,)
-        Nodes of each arc, in the order of the first ones, and then of each label if biases are charged.
-    unknown : int
-        Number of nodes whose sums are unknown: k - 1, or k with the last one.
-    places : (k + 1,) array
-        Place of each node among the unknowns, -1 for the first and, where its sums are fixed, the last one.
-    order : (unknown,) array
-        Nodes whose sums are unknown, by their places: those in the band, then the hubs, of many arcs and dense rows.
-    banded, width : int
-        Number of nodes in the band, and of its diagonals.
-    inside, spots : arrays
-        Arcs between nodes of the band, and where their four entries go in it.
-    beside, borders : arrays
-        Arcs of a hub and another unknown node, and where their four entries go in the border.
+    excess : float
+        ``1 / (E - 1)``.
+    first, end : (n,) arrays
+        Nodes of each arc.
+    nodes : (2, 2 n) array
+        Places of the first and of the end nodes in raveled sums ``b, c`` up to each node: for ``b``, then for ``c``.
     low, high : (n,) arrays
         Bounds of the output of each arc, equal on a grid.
     bounded : bool
         Whether some bound is finite.
-    parallel : bool
-        Whether two arcs may have the same nodes: on a grid, with another output each, and a label that is charged.
-    begins, ends : tuple of arrays
-        Nodes at which arcs begin, and the first arc of each. Nodes at which arcs end, and the place in `by_end` of the
-        first arc of each. Sums over runs of arcs take half the time of counting by node.
-    by_end : (n,) array
-        Arcs in the order of their end nodes.
+    unknowns : array
+        Sums that are unknown, as indices of the raveled sums ``b, c`` up to each node: both of each node in the band,
+        then those of the hubs, nodes of many arcs and dense rows. The last node is the last hub or fixed.
+    total : bool
+        Whether the sums of the last node are unknown.
+    size, width : int
+        Number of unknowns in the band, and of its diagonals.
+    entries : (10, n) array, or (10, n + k)
+        Places of the entries of each arc, and of each label if biases are charged, in the band (LAPACK's lower band
+        form) and the dense rows after it. Entries of fixed sums go to one last place.
     """
 
     k: int
-    n: int
+    excess: float
     first: Indices
     end: Indices
-    unknown: int
-    places: Indices
-    order: Indices
-    banded: int
-    width: int
-    inside: Indices
-    spots: Indices
-    beside: Indices
-    borders: Indices
+    nodes: Indices
     low: Floats
     high: Floats
     bounded: bool
-    parallel: bool
-    begins: tuple[Indices, Indices]
-    ends: tuple[Indices, Indices]
-    by_end: Indices
+    unknowns: Indices
+    total: bool
+    size: int
+    width: int
+    entries: Indices
+
+    @property
+    def n(self) -> int:
+        """Number of arcs."""
+        return self.first.size
+
+    @property
+    def free(self) -> slice:
+        """Nodes whose sums are unknown."""
+        return slice(1, None if self.total else -1)
+
+    def apply_incidence(self, sums: Numbers) -> Numbers:
+        """Return for each arc the amount over its own labels plus `excess` times the total, from sums up to each node.
+
+        Here and in :meth:`apply_transpose` each row is one vector.
+        """
+        amounts: Numbers = (sums + self.excess * sums[..., -1:]).take(self.end, -1) - sums.take(self.first, -1)
+        return amounts
+
+    def apply_transpose(self, amounts: Floats) -> Floats:
+        """Apply the transpose of :meth:`apply_incidence` to one row or two, of the last node only if it is unknown."""
+        flat, shape = amounts.ravel(), (*amounts.shape[:-1], self.k + 1)
+        begun, ended = (np.bincount(nodes[: flat.size], flat, math.prod(shape)) for nodes in self.nodes)
+        sums: Floats = (ended - begun).reshape(shape)
+        if self.total:
+            sums[..., -1] += self.excess * amounts.sum(axis=-1)
+        return sums
 
 
 class Level(NamedTuple):
@@ -291,9 +306,9 @@ def all_arcs(k: int) -> Nodes:
     >>> [nodes.tolist() for nodes in all_arcs(2)]
     [[0, 1], [1, 2]]
     """
-    high = np.full(k, k)
-    high[0] = k - 1
-    return _nodes_between(np.arange(1, k + 1), high)
+    first, end = np.triu_indices(k + 1, 1)
+    order = np.argsort(end - first, kind="stable")[:-1]
+    return first[order], end[order]
 
 
 def order_nodes(first: Indices, end: Indices, k: int, most: int, charged: bool) -> tuple[Indices, int]:
@@ -328,76 +343,55 @@ def arcs_near_path(terms: Terms, slopes: Floats, costs: Floats, reach: int) -> N
     return _nodes_between(*widen_path(*support_path(terms, slopes, costs), reach))
 
 
-def build_arcs(
-    first: Indices, end: Indices, bounds: tuple[Floats, Floats], places: Indices, hubs: int, charged: bool
-) -> Arcs:
-    """Return arcs with the places of their entries in an order of nodes, and then labels if biases are charged.
+def build_arcs(nodes: Nodes, bounds: tuple[Floats, Floats], terms: Terms, places: Indices, hubs: int) -> Arcs:
+    """Return arcs with the places of their entries.
 
-    Arcs are given in the order of their first nodes.
+    `places` has for each node its place among the unknown ones, -1 if its sums are fixed. The last `hubs` are hubs.
     """
-    k = places.size - 1
-    count = first.size
-    by_end = np.argsort(end, kind="stable")
-    begins = np.unique(first, return_index=True)
-    ends = np.unique(end[by_end], return_index=True)
-    parallel = charged or bool(((np.diff(first[by_end]) == 0) & (np.diff(end[by_end]) == 0)).any())
-    if charged:
-        first, end = np.concatenate((first, np.arange(k))), np.concatenate((end, np.arange(1, k + 1)))
-    unknown = k if places[k] >= 0 else k - 1
-    banded = unknown - hubs
-    one, other = places[first], places[end]
-    inner = np.flatnonzero((one >= 0) & (other >= 0))
-    upper = np.maximum(one[inner], other[inner])
-    lower = np.minimum(one[inner], other[inner])
-    close = upper < banded
-    inside, beside = inner[close], inner[~close]
-    up, down = upper[close], lower[close]
-    width = 2
-    if inside.size:
-        width = 2 * int(np.max(up - down)) + 2
-    # Each pair of nodes has a block of two by two, for slope and cost, stored in LAPACK's lower band form.
-    spots = np.concatenate(
-        (
-            2 * down * width + 2 * (up - down),
-            (2 * down + 1) * width + 2 * (up - down) - 1,
-            2 * down * width + 2 * (up - down) + 1,
-            (2 * down + 1) * width + 2 * (up - down),
-        )
-    )
-    up, down = upper[~close] - banded, lower[~close]
-    size = 2 * unknown
-    borders = np.concatenate(
-        (
-            2 * up * size + 2 * down,
-            2 * up * size + 2 * down + 1,
-            (2 * up + 1) * size + 2 * down,
-            (2 * up + 1) * size + 2 * down + 1,
-        )
-    )
-    # Nodes without a place have -1, and come first.
+    (first, end), k = nodes, places.size - 1
+    unknown = int(places.max()) + 1
+    # Nodes without a place come first.
     order = np.argsort(places)[k + 1 - unknown :]
+    one, other = places[first], places[end]
+    if terms.charges.size:
+        one, other = np.append(one, places[:-1]), np.append(other, places[1:])
+    width, entries = _place_entries(one, other, unknown, unknown - hubs)
     return Arcs(
-        k,
-        count,
-        first,
-        end,
-        unknown,
-        places,
-        order,
-        banded,
-        width,
-        inside,
-        spots,
-        beside,
-        borders,
-        bounds[0],
-        bounds[1],
-        bool(np.isfinite(bounds).any()),
-        parallel,
-        begins,
-        ends,
-        by_end,
+        k=k,
+        excess=terms.excess,
+        first=first,
+        end=end,
+        nodes=np.hstack((nodes, np.add(nodes, k + 1))),
+        low=bounds[0],
+        high=bounds[1],
+        bounded=bool(np.isfinite(bounds).any()),
+        unknowns=np.stack((order, order + k + 1), axis=1).ravel(),
+        total=bool(places[k] >= 0),
+        size=2 * (unknown - hubs),
+        width=width,
+        entries=entries,
     )
+
+
+def _place_entries(one: Indices, other: Indices, unknown: int, banded: int) -> tuple[int, Indices]:
+    """Return the number of diagonals, and the places of the entries of arcs between some places of nodes.
+
+    An arc adds a block of two by two, for slope and cost, at each of its nodes, and subtracts it between them. Of a
+    block on the diagonal only the lower half is stored. The order is that of :func:`newton_matrix`.
+    """
+    lower, upper = np.minimum(one, other), np.maximum(one, other)
+    apart = (upper - lower)[(lower >= 0) & (upper < banded)]
+    width, both = 2 * int(apart.max(initial=0)) + 2, 2 * unknown
+    rows, columns = np.stack((one, other, upper)), np.stack((one, other, lower))
+    # Place of the first entry of each block, and the steps from there to the entries below and beside it.
+    inside, border = rows < banded, banded * width + (rows - banded) * both
+    corner = 2 * np.where(inside, columns * width + rows - columns, border + columns)
+    down, right = np.where(inside, 1, both), np.where(inside, width - 1, 1)
+    blocks = np.stack((corner, corner + down, corner + down + right), axis=1)
+    entries = np.concatenate((blocks.reshape(9, -1), (corner + right)[2:]))
+    fixed = np.append(np.repeat(columns, 3, axis=0), columns[2:], axis=0) < 0
+    entries[fixed] = 2 * banded * width + 2 * (unknown - banded) * both
+    return width, entries
 
 
 def violation(terms: Terms, slopes: Floats, total: float, first: slice, end: slice) -> Floats:

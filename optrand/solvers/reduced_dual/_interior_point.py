@@ -23,21 +23,56 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from optrand.base._validation import Floats
-from optrand.model._randomizer import Indices
+from optrand.solvers._positions import Numbers
 from optrand.solvers.reduced_dual._arcs import Arcs, Terms
 
 
 class Point(NamedTuple):
-    """Sums ``b, c`` of the multipliers up to each node, and the masses and slacks of the arcs."""
+    """Sums of the multipliers up to each node, and pairs of each arc.
 
-    slopes: Floats
-    costs: Floats
-    mass: Floats
-    slack: Floats
+    Attributes
+    ----------
+    sums : (2, k + 1) array
+        Slopes ``b`` and costs ``c``, in extended precision where they are refined.
+    pairs : (2, n) array
+        Masses and slacks.
+    """
+
+    sums: Numbers
+    pairs: Floats
+
+    @property
+    def slopes(self) -> Floats:
+        """Sums ``b``."""
+        slopes: Floats = self.sums[0]
+        return slopes
+
+    @property
+    def costs(self) -> Floats:
+        """Sums ``c``."""
+        costs: Floats = self.sums[1]
+        return costs
+
+    @property
+    def mass(self) -> Floats:
+        """Mass of each arc."""
+        mass: Floats = self.pairs[0]
+        return mass
+
+    @property
+    def slack(self) -> Floats:
+        """Slack of each arc."""
+        slack: Floats = self.pairs[1]
+        return slack
+
+    @property
+    def complementarity(self) -> float:
+        """Sum of mass times slack."""
+        return float(self.mass @ self.slack)
 
     def is_finite(self) -> bool:
         """Return whether all sums and masses are finite."""
-        return all(bool(np.isfinite(numbers).all()) for numbers in self[:3])
+        return bool(np.isfinite(self.sums).all() and np.isfinite(self.mass).all())
 
     @property
     def in_use(self) -> NDArray[np.bool_]:
@@ -45,47 +80,38 @@ class Point(NamedTuple):
         # Of mass and slack one tends to zero. In doubt an arc counts as in use, since feasibility needs all that are.
         return self.mass > 1e-3 * self.slack
 
-    def move(self, step: Point, to_slack: float, to_mass: float) -> Point:
-        """Return the point after a step of some lengths, masses and slacks kept positive."""
-        # Quotients of masses and slacks stay finite.
-        tiny = 1e-300
-        return Point(
-            self.slopes + to_slack * step.slopes,
-            self.costs + to_slack * step.costs,
-            np.maximum(self.mass + to_mass * step.mass, tiny),
-            np.maximum(self.slack + to_slack * step.slack, tiny),
-        )
+    def move(self, change: Point, lengths: Floats) -> Point:
+        """Return the point after a step of some lengths for masses and for slacks. Sums move with the slacks."""
+        return Point(self.sums + lengths[1] * change.sums, self.pairs + lengths[:, np.newaxis] * change.pairs)
 
 
 class Residuals(NamedTuple):
     """Best output of each arc at a point, its derivative by the slope of the arc, and the residuals of the equations.
 
-    The derivative is 0 at a bound of the output. `slack` is reduced costs less slacks. The rows are derivatives of the
-    Lagrangian by the sums, those by ``c`` with the other sign.
+    The derivative is 0 at a bound of the output. `slack` is reduced costs less slacks. `rows` are the derivatives of
+    the Lagrangian by the sums ``b``, and by ``c`` with the other sign.
     """
 
     output: Floats
     bend: Floats
     slack: Floats
-    slope_row: Floats
-    cost_row: Floats
+    rows: Floats
 
 
 class Step(NamedTuple):
-    """Newton step: change of a point and of the slope of each arc, and the longest feasible lengths."""
+    """Newton step: change of a point and of the slope of each arc, and the longest lengths for masses and slacks."""
 
     change: Point
     moved: Floats
-    to_slack: float
-    to_mass: float
+    lengths: Floats
 
 
 class Target(NamedTuple):
     """Right side of complementarity, and second-order terms of the rows and of the slacks."""
 
-    products: Floats
-    curve: Floats
-    square: Floats
+    products: Floats | float = 0.0
+    curve: Floats | float = 0.0
+    square: Floats | float = 0.0
 
 
 class Factors(NamedTuple):
@@ -96,60 +122,60 @@ class Factors(NamedTuple):
     corner: Floats
 
 
-def apply_incidence(arcs: Arcs, excess: float, sums: Floats) -> Floats:
-    """Return for each arc the amount over its own labels plus `excess` times the total, from sums up to each node."""
-    n = arcs.n
-    amounts: Floats = sums.take(arcs.end[:n]) - sums.take(arcs.first[:n]) + excess * sums[arcs.k]
-    return amounts
+def row_residuals(arcs: Arcs, terms: Terms, mass: Floats, output: Floats) -> Floats:
+    """Return the derivatives of the Lagrangian by the sums ``b``, without charges, and those by ``c``, times -1."""
+    rows = arcs.apply_transpose(np.array((mass * output, -mass)))
+    rows[0] += terms.gaps
+    if arcs.total:
+        rows[1, -1] += 1.0
+    return rows
 
 
-def apply_transpose(arcs: Arcs, excess: float, amounts: Floats) -> Floats:
-    """Apply the transpose of :func:`apply_incidence`."""
-    begun, ended = _sum_at_nodes(arcs, amounts)
-    sums = ended - begun
-    sums[arcs.k] += excess * amounts.sum()
-    return sums
+def add_forces(row: Floats, forces: Numbers) -> None:
+    """Add the force of each label to its node at the right, and subtract it from that at the left."""
+    row[1:] += forces
+    row[:-1] -= forces
 
 
-def _sum_at_nodes(arcs: Arcs, amounts: Floats) -> tuple[Floats, Floats]:
-    """Return for each node the sums over the arcs that begin and over those that end there."""
-    begun, ended = np.zeros(arcs.k + 1), np.zeros(arcs.k + 1)
-    begun[arcs.begins[0]] = np.add.reduceat(amounts, arcs.begins[1])
-    ended[arcs.ends[0]] = np.add.reduceat(amounts.take(arcs.by_end), arcs.ends[1])
-    return begun, ended
+def newton_matrix(
+    arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return the sum over arcs of ``dx' [[slopes, mixed], [mixed, costs]] dx`` plus the charges.
 
+    There ``dx = x[end] - x[first] + excess * x[k]``, the last term zero if the sums of the last node are fixed.
 
-def slope_residual(arcs: Arcs, terms: Terms, slopes: Floats, moments: Floats) -> Floats:
-    """Return the derivative of the Lagrangian by the sums ``b``, for the moment (mass times output) of each arc."""
-    row = terms.gaps + apply_transpose(arcs, terms.excess, moments)
-    if terms.charges.size:
-        tension = terms.charges * np.diff(slopes)
-        row[1:] += tension
-        row[:-1] -= tension
-    return row
+    Returns
+    -------
+    band : (size, width) array
+        Lower half of the rows in the band: each row is a column of the matrix from its diagonal downwards.
+    border, corner : arrays
+        Rows of hubs, from columns of the band and of hubs. Of the corner only the lower half is right.
+    """
+    n, size, width, both = arcs.n, arcs.size, arcs.width, arcs.unknowns.size
+    blocks = np.zeros((3, arcs.entries.shape[1]))
+    blocks[0, :n], blocks[1, :n], blocks[2, :n] = slopes, mixed, costs
+    # Charges of biases act on the slopes of single labels, which are the further arcs.
+    blocks[0, n:] = terms.charges
+    # An arc adds its block at both of its nodes, and subtracts it between them. Entries may coincide.
+    first, end, between = arcs.entries[:9].reshape(3, -1)
+    matrix, entries = np.zeros(size * width + (both - size) * both + 1), blocks.ravel()
+    np.add.at(matrix, first, entries)
+    np.add.at(matrix, end, entries)
+    np.subtract.at(matrix, between, entries)
+    np.subtract.at(matrix, arcs.entries[9], blocks[1])
+    band, border = matrix[: size * width].reshape(size, width), matrix[size * width : -1].reshape(both - size, both)
+    if arcs.total:
+        # All arcs have the sums of the last node: two dense rows, added twice where they meet their columns.
+        pairs = blocks[:2, :n], blocks[1:, :n]
+        rows = arcs.excess * np.array([arcs.apply_transpose(pair).take(arcs.unknowns) for pair in pairs])
+        border[-2:] += rows
+        border[-2:, -2:] += rows[:, -2:] - arcs.excess**2 * np.array([pair.sum(axis=1) for pair in pairs])
+    return band, border[:, :size], border[:, size:]
 
 
 def factorize(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Floats) -> Factors:
-    """Factorize the sum over arcs of ``dx' [[slopes, mixed], [mixed, costs]] dx`` plus the charges.
-
-    There ``dx = x[end] - x[first] + excess * x[k]``, the last term zero if the sums of the last node are fixed. Raise
-    `LinAlgError` if the band is not positive definite in floats.
-    """
-    amounts = slopes, mixed, costs
-    begun, ended = np.empty((2, 3, arcs.k + 1))
-    for at, amount in enumerate(amounts):
-        begun[at], ended[at] = _sum_at_nodes(arcs, amount)
-    # An arc adds its block of two by two at both of its nodes, and subtracts it between them.
-    diagonal = begun + ended
-    # Charges of biases act on the slopes of single labels, which are the further arcs.
-    if terms.charges.size:
-        diagonal[0, 1:] += terms.charges
-        diagonal[0, :-1] += terms.charges
-        none = np.zeros(arcs.k)
-        amounts = np.append(slopes, terms.charges), np.append(mixed, none), np.append(costs, none)
-    band, border, corner = _assemble(arcs, *amounts, diagonal)
-    if arcs.unknown == arcs.k:
-        _add_totals(arcs, terms.excess, begun, ended, border, corner)
+    """Factorize :func:`newton_matrix`. Raise `LinAlgError` if the band is not positive definite in floats."""
+    band, border, corner = newton_matrix(arcs, terms, slopes, mixed, costs)
     # Close to the optimum the matrix may be singular in floats. A ridge bends the step, but not the residuals that the
     # next iteration sees.
     ridge = 1e-14
@@ -170,50 +196,6 @@ def factorize(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Fl
     return Factors(band, beside, corner)
 
 
-def _assemble(
-    arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats, diagonal: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Return the band, the border beside it, and the corner of the matrix of :func:`factorize`."""
-    banded, width = arcs.banded, arcs.width
-    size, hubs = 2 * banded, 2 * (arcs.unknown - banded)
-    band = _place(arcs, arcs.spots, arcs.inside, (slopes, mixed, costs), size * width).reshape(size, width)
-    band[::2, 0], band[::2, 1], band[1::2, 0] = diagonal[:, arcs.order[:banded]]
-    if not hubs:
-        return band, np.zeros((0, size)), np.zeros((0, 0))
-    border = _place(arcs, arcs.borders, arcs.beside, (slopes, mixed, costs), hubs * (size + hubs))
-    border = border.reshape(hubs, size + hubs)
-    # Of the corner only the lower half is read.
-    at, corner = np.arange(0, hubs, 2), border[:, size:]
-    corner[at, at], corner[at + 1, at], corner[at + 1, at + 1] = diagonal[:, arcs.order[banded:]]
-    return band, border[:, :size], corner
-
-
-def _place(arcs: Arcs, places: Indices, some: Indices, amounts: tuple[Floats, Floats, Floats], size: int) -> Floats:
-    """Return a matrix of some size from which the blocks of some arcs, of four entries each, are subtracted."""
-    slope, across, cost = (each.take(some) for each in amounts)
-    entries = np.concatenate((slope, across, across, cost))
-    np.negative(entries, out=entries)
-    if arcs.parallel:
-        # Without entries, the counts would be integers.
-        return np.bincount(places, entries, size).astype(np.float64, copy=False)
-    matrix = np.zeros(size)
-    matrix[places] = entries
-    return matrix
-
-
-def _add_totals(arcs: Arcs, excess: float, begun: Floats, ended: Floats, border: Floats, corner: Floats) -> None:
-    """Add the terms of the last node, the last hub, whose sums every arc has: two dense rows and columns."""
-    size, last = border.shape[1], corner.shape[0] - 2
-    over, rows = excess * (ended - begun)[:, arcs.order], np.empty((2, size + last + 2))
-    rows[0, ::2], rows[0, 1::2], rows[1, 1::2] = over
-    rows[1, ::2] = over[1]
-    border[last:] += rows[:, :size]
-    corner[last:] += rows[:, size:]
-    corner[last:, last:] += rows[:, size + last :].T
-    slope, mixed, cost = excess * excess * begun.sum(axis=1)
-    corner[last:, last:] += np.array([[slope, mixed], [mixed, cost]])
-
-
 def _factorize_corner(corner: Floats, least: Floats) -> None:
     """Replace the lower half by its Cholesky factor. Unknowns with a pivot of at most `least` are fixed at zero."""
     for j in range(least.size):
@@ -225,12 +207,10 @@ def _factorize_corner(corner: Floats, least: Floats) -> None:
             corner[j, j] = np.inf
 
 
-def solve_system(arcs: Arcs, factors: Factors, slopes: Floats, costs: Floats) -> tuple[Floats, Floats]:
-    """Solve for right sides of all nodes. Return the sums of all nodes, zero where they are fixed."""
-    size, order = 2 * arcs.banded, arcs.order
-    pairs = np.empty((arcs.unknown, 2))
-    pairs[:, 0], pairs[:, 1] = slopes.take(order), costs.take(order)
-    unknowns = pairs.ravel()
+def solve_system(arcs: Arcs, factors: Factors, right: Floats) -> Floats:
+    """Solve for right sides of the slopes and costs of all nodes. Return their sums, zero where they are fixed."""
+    size = arcs.size
+    unknowns = right.take(arcs.unknowns)
     # Forward through the band, then the hubs, which are few and dense, and back.
     if size:
         unknowns[:size] = lapack.dtbtrs(factors.band.T, unknowns[:size], uplo="L")[0]
@@ -241,56 +221,57 @@ def solve_system(arcs: Arcs, factors: Factors, slopes: Floats, costs: Floats) ->
         inside -= factors.beside @ beside
     if size:
         unknowns[:size] = lapack.dtbtrs(factors.band.T, unknowns[:size], uplo="L", trans="T")[0]
-    sums = np.zeros((2, arcs.k + 1))
-    sums[:, order] = unknowns.reshape(-1, 2).T
-    return sums[0], sums[1]
+    sums = np.zeros(right.size)
+    sums[arcs.unknowns] = unknowns
+    return sums.reshape(right.shape)
 
 
-def evaluate_residuals(arcs: Arcs, terms: Terms, weight: Floats, point: Point) -> Residuals:
-    """Return the residuals at a point, for arcs whose prior plus `excess` is `weight`."""
-    excess = terms.excess
-    slope = apply_incidence(arcs, excess, point.slopes)
-    best, bend = slope / weight, 1 / weight
-    output: Floats = np.minimum(np.maximum(best, arcs.low), arcs.high) if arcs.bounded else best
-    slack = apply_incidence(arcs, excess, point.costs) - slope * best / 2 - point.slack
-    # At a bound of the output the reduced cost is linear in the sums.
-    if arcs.bounded and (beyond := best != output).any():
-        slack[beyond] += (weight * (best - output) ** 2 / 2)[beyond]
-        bend[beyond] = 0.0
-    slope_row = slope_residual(arcs, terms, point.slopes, point.mass * output)
-    return Residuals(output, bend, slack, slope_row, -apply_transpose(arcs, excess, point.mass))
+def evaluate_residuals(arcs: Arcs, terms: Terms, weight: Numbers, point: Point) -> Residuals:
+    """Return the residuals at a point, for arcs whose prior plus `excess` is `weight`.
+
+    If the sums and the weights are in extended precision, so is the difference of reduced costs and slacks.
+    """
+    slope, cost = arcs.apply_incidence(point.sums)
+    output, bend = slope / weight, 1 / weight
+    if arcs.bounded:
+        best = output
+        output = np.minimum(np.maximum(best, arcs.low), arcs.high)
+        bend = np.where(output == best, bend, 0.0)
+    slack = cost - (slope - weight * output / 2) * output - point.slack
+    output, bend, slack = (numbers.astype(np.float64, copy=False) for numbers in (output, bend, slack))
+    rows = row_residuals(arcs, terms, point.mass, output)
+    if terms.charges.size:
+        add_forces(rows[0], terms.charges * np.diff(point.slopes))
+    return Residuals(output, bend, slack, rows)
 
 
-def linearize(arcs: Arcs, terms: Terms, point: Point, residuals: Residuals) -> Factors:
-    """Return the factors of Newton's equations for the sums at a point, raising `LinAlgError` as :func:`factorize`."""
-    output, ratio = residuals.output, point.mass / point.slack
-    pull = ratio * output
-    return factorize(arcs, terms, pull * output + point.mass * residuals.bend, -pull, ratio)
+class NewtonSystem:
+    """Newton's equations at a point, factorized.
 
+    Masses and slacks are eliminated: linearised complementarity gives the changes of masses by those of slacks, and the
+    slack residual those of slacks by the sums.
+    """
 
-def newton_step(
-    arcs: Arcs, excess: float, factors: Factors, point: Point, residuals: Residuals, target: Target
-) -> Step:
-    """Return Newton's step from a point, by the factors of its equations."""
-    output, mass, slack = residuals.output, point.mass, point.slack
-    ratio = mass / slack
-    off = residuals.slack - target.square
-    # Linearised complementarity gives the changes of masses by those of slacks, the slack residual those of slacks by
-    # the sums. This is the change of a mass if the sums stay.
-    towards = target.products / slack - ratio * off - mass
-    slope_right = residuals.slope_row + apply_transpose(arcs, excess, towards * output + target.curve)
-    cost_right = residuals.cost_row - apply_transpose(arcs, excess, towards)
-    slopes, costs = solve_system(arcs, factors, -slope_right, -cost_right)
-    moved = apply_incidence(arcs, excess, slopes)
-    turned = apply_incidence(arcs, excess, costs) - output * moved
-    change = Point(slopes, costs, towards - ratio * turned, turned + off)
-    return Step(change, moved, _longest(slack, change.slack), _longest(mass, change.mass))
+    def __init__(self, arcs: Arcs, terms: Terms, point: Point, residuals: Residuals) -> None:
+        self.arcs, self.point, self.residuals = arcs, point, residuals
+        self.ratio = point.mass / point.slack
+        output, pull = residuals.output, self.ratio * residuals.output
+        self.factors = factorize(arcs, terms, pull * output + point.mass * residuals.bend, -pull, self.ratio)
 
-
-def _longest(amounts: Floats, changes: Floats) -> float:
-    """Return the length of the longest step that leaves all amounts nonnegative."""
-    steepest = -(changes / amounts).min()
-    return float(1 / steepest) if steepest > 0 else np.inf
+    def step_to(self, target: Target) -> Step:
+        """Return Newton's step to some target."""
+        arcs, pairs, ratio, output = self.arcs, self.point.pairs, self.ratio, self.residuals.output
+        off = self.residuals.slack - target.square
+        # Changes of the masses if the sums stay.
+        towards = target.products / self.point.slack - ratio * off - self.point.mass
+        right = self.residuals.rows + arcs.apply_transpose(np.array((towards * output + target.curve, -towards)))
+        sums = solve_system(arcs, self.factors, -right)
+        moved, turned = arcs.apply_incidence(sums)
+        turned -= output * moved
+        change = np.array((towards - ratio * turned, turned + off))
+        # The longest steps that leave all masses and slacks nonnegative.
+        steepest = -(change / pairs).min(axis=1)
+        return Step(Point(sums, change), moved, 1 / np.maximum(steepest, 1e-300))
 
 
 class Status(Enum):
@@ -358,36 +339,32 @@ class _Kernel:
         # Beyond the cap, the charges of biases are enforced by multipliers of their own (augmented Lagrangian).
         self.charges, self.held = terms.charges, np.zeros(terms.charges.size)
         self.terms = terms.capped
-        self.weight = apply_incidence(arcs, terms.excess, terms.before)
-        self.none = Target(np.zeros(arcs.n), np.zeros(arcs.n), np.zeros(arcs.n))
-        self.idle = 0
+        self.weight = arcs.apply_incidence(terms.before)
+        self.lost_steps = 0
         self.last_row, self.last_slack = np.inf, np.inf
 
     def start(self, slopes: Floats, costs: Floats, mass: Floats | None) -> Point:
         """Return a point between the centre and some sums, or the centre if an arc is violated there."""
-        arcs, terms, options, share = self.arcs, self.terms, self.options, self.options.head_start
-        centre = terms.centre
-        slopes, costs = share * slopes, centre[1] + share * (costs - centre[1])
-        slack = evaluate_residuals(arcs, terms, self.weight, Point(slopes, costs, self.weight, self.none.square)).slack
+        arcs, options, share = self.arcs, self.options, self.options.head_start
+        centre = np.array(self.terms.centre)
+        sums = centre + share * (np.array((slopes, costs)) - centre)
+        slack = self.residuals(Point(sums, np.zeros((2, arcs.n)))).slack
         if not (slack > 0).all():
-            slopes, costs, slack, mass = *centre, self.weight / 2, None
+            sums, slack, mass = centre, self.weight / 2, None
         # Equal products of masses and slacks are central, so that the first step can be long. Given masses are raised
         # to a share of the mean product, for steps would be short beside masses and slacks near zero.
         product = 1 / arcs.n if mass is None else options.least_product * float(mass @ slack) / arcs.n
         mass = product / slack if mass is None else np.maximum(mass, product / slack)
         # Rows sum to one. If the total is fixed instead, their scale is free.
-        if arcs.unknown == arcs.k:
-            mass = mass / apply_transpose(arcs, terms.excess, mass)[arcs.k]
-        return Point(slopes, costs, mass, slack)
+        if arcs.total:
+            mass = mass / arcs.apply_transpose(mass)[-1]
+        return Point(sums, np.array((mass, slack)))
 
     def residuals(self, point: Point) -> Residuals:
-        """Return the residuals at a point, rows that sum to one and the held charges included."""
+        """Return the residuals at a point, the held charges included."""
         residuals = evaluate_residuals(self.arcs, self.terms, self.weight, point)
-        if self.arcs.unknown == self.arcs.k:
-            residuals.cost_row[-1] += 1.0
         if self.held.size:
-            residuals.slope_row[1:] += self.held
-            residuals.slope_row[:-1] -= self.held
+            add_forces(residuals.rows[0], self.held)
         return residuals
 
     def check(self, complementarity: float, row: float, slack: float) -> Status | None:
@@ -396,41 +373,36 @@ class _Kernel:
         # Complementarity is far below its target, and rounding keeps the residuals from shrinking.
         stuck = complementarity < 0.01 * gap and row > 0.5 * self.last_row and slack > 0.5 * self.last_slack
         lost = self.arcs.n > options.many and not self.charges.size and slack > options.lost
-        self.idle = self.idle + 1 if lost and row > 0.9 * self.last_row else 0
+        self.lost_steps = self.lost_steps + 1 if lost and row > 0.9 * self.last_row else 0
         self.last_row, self.last_slack = row, slack
         if complementarity < gap and slack < self.limit and row < self.limit:
             return Status.CONVERGED
         if complementarity < gap and (stuck or complementarity < 1e-6 * gap):
             return Status.STALLED
-        return Status.INFEASIBLE if self.idle == options.patience else None
+        return Status.INFEASIBLE if self.lost_steps == options.patience else None
 
     def direction(self, point: Point, residuals: Residuals) -> Step:
         """Return the step of the predictor and the corrector, raising `LinAlgError` as :func:`factorize`."""
-        arcs, mass, slack = self.arcs, point.mass, point.slack
-        factors = linearize(arcs, self.terms, point, residuals)
-
-        def step_to(target: Target) -> Step:
-            return newton_step(arcs, self.terms.excess, factors, point, residuals, target)
-
+        system = NewtonSystem(self.arcs, self.terms, point, residuals)
         # Predictor: aim at complementarity zero. How far it gets decides the barrier parameter (Mehrotra's cube rule).
-        trial = step_to(self.none)
-        to_slack, to_mass = min(1.0, trial.to_slack), min(1.0, trial.to_mass)
-        total = mass @ slack
-        reached = float((mass + to_mass * trial.change.mass) @ (slack + to_slack * trial.change.slack))
-        centring = max(min(max(reached / float(total), 0.0) ** 3, 1.0), 1e-8)
-        barrier = centring * float(total) / arcs.n
+        trial = system.step_to(Target())
+        lengths = np.minimum(1.0, trial.lengths)
+        total, reached = point.complementarity, point.move(trial.change, lengths).complementarity
+        centring = max(min(max(reached / total, 0.0) ** 3, 1.0), 1e-8)
         # Corrector: terms of second order of the products, of the rows, and of the concave slacks, at the lengths that
         # the predictor reached. At a price of bias that of the slacks counts in full: of 315 problems whose priors are
         # spikes, 17 then stay open in place of 35. Without bias, problems of two labels would fail.
         # The products count at the shorter length, which saves one step in ten. Cautious steps count them at less.
-        both = to_slack * to_mass if self.options.cautious else min(to_slack, to_mass)
-        length = 1.0 if self.charges.size and not self.options.cautious else to_slack
-        corrected = Target(
-            barrier - both * trial.change.mass * trial.change.slack,
-            both * trial.change.mass * trial.moved * residuals.bend,
-            length * length * trial.moved * trial.moved * residuals.bend / 2,
+        both = lengths.prod() if self.options.cautious else lengths.min()
+        length = 1.0 if self.charges.size and not self.options.cautious else lengths[1]
+        turned = trial.moved * residuals.bend
+        return system.step_to(
+            Target(
+                centring * total / self.arcs.n - both * trial.change.mass * trial.change.slack,
+                both * trial.change.mass * turned,
+                length**2 / 2 * trial.moved * turned,
+            )
         )
-        return step_to(corrected)
 
     def advance(self, point: Point, step: Step, slack_residual: float) -> Point:
         """Return the next point, after a damped step. A cautious one is halved while slacks are overestimated.
@@ -438,18 +410,18 @@ class _Kernel:
         At a price of bias the row residuals depend on sums and masses, so a cautious step has one length for both.
         """
         options = self.options
-        to_slack, to_mass = min(1.0, options.damping * step.to_slack), min(1.0, options.damping * step.to_mass)
+        lengths = np.minimum(1.0, options.damping * step.lengths)
         if options.cautious:
             if self.charges.size:
-                to_slack = to_mass = min(to_slack, to_mass)
+                lengths[:] = lengths.min()
             allowed = max(options.overestimate * max(1.0, point.slack.max()), 2 * slack_residual)
             # Slacks are concave in the sums: at the end of a long step they are less than their linear models say.
             for _ in range(options.halvings):
-                trial = point.move(step.change, to_slack, 0.0)
+                trial = point.move(step.change, lengths)
                 if np.abs(evaluate_residuals(self.arcs, self.terms, self.weight, trial).slack).max() <= allowed:
                     break
-                to_slack, to_mass = to_slack / 2, to_mass / 2
-        point = point.move(step.change, to_slack, to_mass)
+                lengths /= 2
+        point = point.move(step.change, lengths)
         # Multiplier step of the augmented Lagrangian: the held charges take over what the cap leaves out.
         if self.held.size:
             capped = self.terms.charges
@@ -474,14 +446,14 @@ def interior_point(
     """
     kernel = _Kernel(arcs, terms, gap, tolerance, options)
     point = best = kernel.start(*start, mass)
-    unknown, least = slice(1, arcs.unknown + 1), np.inf
+    least = np.inf
     for step in range(options.steps + 1):
         residuals = kernel.residuals(point)
-        complementarity = float((point.mass * point.slack).sum())
+        complementarity = point.complementarity
         if not np.isfinite(complementarity):
             return best, step, Status.NUMERICAL
         slack = float(np.abs(residuals.slack).max())
-        row = float(max(np.abs(part[unknown]).max() for part in (residuals.slope_row, residuals.cost_row)))
+        row = float(np.abs(residuals.rows[:, arcs.free]).max())
         # The last iterate need not be the best one: rounding may spoil what an earlier one had.
         merit = complementarity + options.row_weight * row + options.slack_weight * slack
         if merit < least and (row < options.near or least == np.inf):

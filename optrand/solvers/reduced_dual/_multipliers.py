@@ -30,12 +30,11 @@ from optrand.model._randomizer import Extended, Indices
 from optrand.solvers._positions import Numbers, Positions, divide
 from optrand.solvers.reduced_dual._arcs import OPTIONS, Arcs, Terms, fit_increasing, violation
 from optrand.solvers.reduced_dual._interior_point import (
+    NewtonSystem,
     Point,
     Residuals,
     Target,
-    apply_transpose,
-    linearize,
-    newton_step,
+    evaluate_residuals,
 )
 
 
@@ -199,48 +198,27 @@ def refine_sums(arcs: Arcs, terms: Terms, point: Point, before: Extended) -> Sum
     epsilon of 8 and a thousand labels. A step is dropped if its system is singular in floats or the residuals grow.
     `before` is the prior before each node.
     """
-    soft, mass, slack = terms.capped, point.mass, point.slack
-    sums = Sums(before, point.slopes.astype(np.longdouble), point.costs.astype(np.longdouble))
-    residuals, off = _evaluate_residuals(arcs, terms, point, sums)
+    weight = arcs.apply_incidence(before)
+    # Rows beyond the cap have multipliers of their own, which stay as they are.
+    stiff = np.flatnonzero(terms.charges > terms.capped.charges)
+
+    def residuals_at(sums: Extended) -> tuple[Residuals, float]:
+        residuals = evaluate_residuals(arcs, terms, weight, point._replace(sums=sums))
+        residuals.rows[0, stiff] = residuals.rows[0, stiff + 1] = 0.0
+        return residuals, float(point.mass @ np.abs(residuals.slack))
+
+    sums = point.sums.astype(np.longdouble)
+    residuals, off = residuals_at(sums)
     # Each of the two steps adds the digits that the matrix in floats allows.
     for _ in range(2):
         # The matrix stays in floats: only residuals need more digits, as in iterative refinement of a linear system.
         try:
-            factors = linearize(arcs, soft, point, residuals)
+            system = NewtonSystem(arcs, terms.capped, point, residuals)
         except np.linalg.LinAlgError:
             break
-        none = np.zeros(arcs.n)
-        step = newton_step(arcs, terms.excess, factors, point, residuals, Target(mass * slack, none, none)).change
-        moved = Sums(before, sums.slopes + step.slopes, sums.costs + step.costs)
-        residuals, less = _evaluate_residuals(arcs, terms, point, moved)
+        moved = sums + system.step_to(Target(point.mass * point.slack)).change.sums
+        residuals, less = residuals_at(moved)
         if not less < off:
             break
         sums, off = moved, less
-    return sums
-
-
-def _evaluate_residuals(arcs: Arcs, terms: Terms, point: Point, sums: Sums) -> tuple[Residuals, float]:
-    """Return the residuals at some sums, and the sum of those of the slacks, weighted by the masses."""
-    excess, mass = terms.excess, point.mass
-
-    def incidence(sums: Numbers) -> Numbers:
-        amounts: Numbers = sums[arcs.end[: arcs.n]] - sums[arcs.first[: arcs.n]] + excess * sums[-1]
-        return amounts
-
-    weight, slope, cost = map(incidence, sums)
-    output = np.clip(slope / weight, arcs.low, arcs.high)
-    off = (cost - (slope - weight * output / 2) * output - point.slack).astype(np.float64)
-    bend = np.where(slope / weight == output, 1 / weight, 0.0).astype(np.float64)
-    output = output.astype(np.float64)
-    slope_row = terms.gaps + apply_transpose(arcs, terms.excess, mass * output)
-    if terms.charges.size:
-        # Rows beyond the cap have multipliers of their own, which stay as they are.
-        tension = np.diff(sums.slopes) * terms.charges
-        slope_row[1:] += tension
-        slope_row[:-1] -= tension
-        stiff = np.flatnonzero(terms.charges > terms.capped.charges)
-        slope_row[stiff] = slope_row[stiff + 1] = 0.0
-    cost_row = -apply_transpose(arcs, terms.excess, mass)
-    if arcs.unknown == arcs.k:
-        cost_row[-1] += 1.0
-    return Residuals(output, bend, off, slope_row, cost_row), float(mass @ np.abs(off))
+    return Sums(before, *sums)

@@ -265,7 +265,7 @@ class Descent:
         options = self.options
         arcs = self._order(terms, nodes, values, whole=whole)
         point, count, _ = interior_point(arcs, terms, gap, options.tolerance, start, options.kernel, mass)
-        return arcs, point, count, not point.mass @ point.slack < options.failure * gap
+        return arcs, point, count, not point.complementarity < options.failure * gap
 
     def _order(self, terms: Terms, nodes: Nodes, values: Floats | None, *, whole: bool) -> Arcs:
         """Return the arcs with an order of their nodes, which stays as it is if they are all intervals."""
@@ -278,11 +278,11 @@ class Descent:
         bounds = np.full(nodes[0].size, terms.low), np.full(nodes[0].size, terms.high)
         if values is not None:
             bounds = values, values
-        arcs = build_arcs(*nodes, bounds, places, hubs, terms.charges.size > 0)
+        arcs = build_arcs(nodes, bounds, terms, places, hubs)
         # The factorization takes about the number of unknowns times the square of the width.
         border = 0 if self.reduced.stretched else 2 * hubs
         fixed, per_label, per_pair = options.work
-        if arcs.banded * (arcs.width + border) ** 2 > fixed + k * (per_label + k * per_pair):
+        if arcs.size // 2 * (arcs.width + border) ** 2 > fixed + k * (per_label + k * per_pair):
             raise TooWide
         return arcs
 
