@@ -279,7 +279,7 @@ class Status(Enum):
 
     CONVERGED = "residuals and complementarity within tolerance"
     STALLED = "complementarity within tolerance, residuals no longer reduced"
-    INFEASIBLE = "row residuals no longer reduced: the arcs hold no randomizer"
+    INFEASIBLE = "slack residuals stay large: the arcs hold no randomizer"
     ITERATION_LIMIT = "iteration limit"
     NUMERICAL = "singular or overflowing Newton system"
 
@@ -311,8 +311,8 @@ class KernelOptions:
         Share of the largest slack up to which a cautious step may overestimate slacks, and the largest number of times
         that it is halved. At a share of 0.1 outputs of two labels in an interval may flip between both ends for ever.
     lost, patience, many : float, int, int
-        Infeasibility test without bias: more than `many` arcs, and for `patience` steps a slack residual above `lost`
-        while the row residual does not fall. Up to `many` arcs it is not worth its time.
+        Infeasibility test without bias: more than `many` arcs, and for `patience` steps a slack residual above `lost`.
+        Up to `many` arcs it is not worth its time.
     """
 
     steps: int = 60
@@ -373,7 +373,7 @@ class _Kernel:
         # Complementarity is far below its target, and rounding keeps the residuals from shrinking.
         stuck = complementarity < 0.01 * gap and row > 0.5 * self.last_row and slack > 0.5 * self.last_slack
         lost = self.arcs.n > options.many and not self.charges.size and slack > options.lost
-        self.lost_steps = self.lost_steps + 1 if lost and row > 0.9 * self.last_row else 0
+        self.lost_steps = self.lost_steps + 1 if lost else 0
         self.last_row, self.last_slack = row, slack
         if complementarity < gap and slack < self.limit and row < self.limit:
             return Status.CONVERGED
