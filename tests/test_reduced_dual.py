@@ -237,7 +237,7 @@ def test_a_finest_level_far_off_comes_closer_by_more_arcs():
     reduced = Reduced(random_problem(101021, 2001, TAILS)[1])
     found = Descent(reduced, FIRST).best_answer()
     assert found.gap < 1e-9
-    assert optrand.certify(tabulate(found.solution)).gap < 1e-9
+    assert optrand.certify(tabulate(found)).gap < 1e-9
     assert Descent(reduced, replace(FIRST, rounds=1)).best_answer().gap > 1e-6
 
 
