@@ -66,7 +66,7 @@ class GridOptions:
     least: float = 1e-18
     rounds: int = 20
     patience: int = 6
-    candidates: int = 3
+    candidates: int = 6
     priced: int = 100_000
     block: int = 1 << 20
 

@@ -69,7 +69,7 @@ class AnswerOptions:
     cut: float = 0.5
     faintest: float = 1e-40
     unused: tuple[float, ...] = (0.0, 1e-9, 1e-6)
-    repairs: int = 3
+    repairs: int = 6
     freedom: float = 1e6
 
 

@@ -38,7 +38,7 @@ class ArcOptions:
     shrunk: float = 0.9
     farthest: float = 1e6
     faint: float = 1e-12
-    margin: int = 6
+    margin: int = 12
 
 
 OPTIONS = ArcOptions()
