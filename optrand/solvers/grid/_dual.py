@@ -14,10 +14,10 @@ few rounds of column generation.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from optrand.mechanism._tabulation import Solution, Stats
 from optrand.model._problem import Dual, Grid, Interval, Problem
 from optrand.model._randomizer import Arcs, Indices, Randomizer
 from optrand.solvers._interface import GuardedSolver
+from optrand.solvers._positions import Numbers
 from optrand.solvers.grid._column_generation import ColumnGeneration
 from optrand.solvers.reduced_dual._answers import Reduced, better, prove, restore_feasibility
 from optrand.solvers.reduced_dual._arcs import Arcs as ArcOrder
@@ -52,8 +53,6 @@ class GridOptions:
     rounds, patience : int
         Largest number of solves with added columns. After `patience` solves each must converge, and every `patience` of
         them must halve the gap.
-    candidates : int
-        Number of multipliers from the support that are tried at a finite bias penalty.
     priced : int
         Number of labels times grid values, times the rounds of column generation that try an unproven problem. For
         labels that grow like squares, a few rounds prove problems whose gap was open by more than the optimum.
@@ -66,7 +65,6 @@ class GridOptions:
     least: float = 1e-18
     rounds: int = 20
     patience: int = 6
-    candidates: int = 6
     priced: int = 100_000
     block: int = 1 << 20
 
@@ -297,11 +295,13 @@ class GridProblem:
         if not (mass > 0).any():
             return None
         answer = Solution(self.problem, self.randomizer(columns, mass), stats=Stats("", status="solved"))
-        biases, costs = answer.randomizer.biases, iter((sums.costs,))
+        families: list[Iterable[Numbers]] = [[sums.costs]]
         if not self.problem.unbiased:
             groups = Groups.of_used(terms, sums, (columns.first, columns.end, self.values[columns.at]), mass > 0)
-            costs = chain(islice(groups.candidates(), self.options.candidates), costs)
-        return prove(answer, (self.reduced.dual(sums.slopes, np.diff(cost), biases) for cost in costs), gap)
+            families.insert(0, groups.candidates())
+        biases = answer.randomizer.biases
+        duals = ((self.reduced.dual(sums.slopes, np.diff(cost), biases) for cost in costs) for costs in families)
+        return prove(answer, duals, gap)
 
     def randomizer(self, columns: Columns, mass: Floats) -> Randomizer:
         """Return the randomizer of some masses, scaled to probabilities."""

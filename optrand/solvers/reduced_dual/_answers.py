@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 
 import numpy as np
 
@@ -56,8 +55,8 @@ class AnswerOptions:
         Least mass that counts in a restoration.
     unused : tuple of float
         Arcs of no more mass fix no multipliers: the ones of the least may be in use by rounding alone. Each is tried.
-    repairs : int
-        Number of multipliers of each groups that are tried.
+    patience : int
+        Number of multipliers of a family after which one must have been better.
     freedom : float
         How much less a restoration pays for changes of masses than for those of outputs.
     """
@@ -69,7 +68,7 @@ class AnswerOptions:
     cut: float = 0.5
     faintest: float = 1e-40
     unused: tuple[float, ...] = (0.0, 1e-9, 1e-6)
-    repairs: int = 6
+    patience: int = 6
     freedom: float = 1e6
 
 
@@ -263,19 +262,28 @@ def better(one: Solution | None, other: Solution | None) -> Solution | None:
     return other if other.gap < one.gap else one
 
 
-def prove(answer: Solution, duals: Iterable[Dual], gap: float = PROVEN) -> Solution:
-    """Return an answer with the best of some multipliers, or the first ones that prove it up to a gap."""
+def prove(answer: Solution, families: Iterable[Iterable[Dual]], gap: float = PROVEN) -> Solution:
+    """Return an answer with the best of some multipliers, or the first ones that prove it up to a gap.
+
+    Of a family no more are tried if some of them in a row have not been better.
+    """
     try:
         answer.mechanism  # noqa: B018
     except NO_MECHANISM:
         return answer
     best, least = answer, math.inf
-    for dual in duals:
-        found = answer.with_dual(dual)
-        if found.gap < least:
-            best, least = found, found.gap
-        if least <= gap:
-            break
+    for duals in families:
+        least_of_family, idle = math.inf, 0
+        for dual in duals:
+            found, idle = answer.with_dual(dual), idle + 1
+            if found.gap < least_of_family:
+                least_of_family, idle = found.gap, 0
+            if found.gap < least:
+                best, least = found, found.gap
+            if least <= gap:
+                return best
+            if idle == OPTIONS.patience:
+                break
     return best
 
 
@@ -295,23 +303,24 @@ def find_answer(reduced: Reduced, arcs: Arcs, point: Point) -> Solution | None:
 
 def _generate_duals(
     reduced: Reduced, arcs: Arcs, point: Point, masses: Floats, outputs: Floats, biases: Floats
-) -> Iterator[Dual]:
-    """Generate multipliers, those that most often prove the answer first.
+) -> Iterator[Iterator[Dual]]:
+    """Generate families of multipliers, those that most often prove the answer first.
 
     Without bias they are those of the interior point, in floats and in extended precision. With a price of bias they
     are those of groups of labels that the arcs in use do not separate: the first ones prove 19 answers of 20.
     """
+
+    def duals_of(sums: Sums, costs: Iterable[Numbers]) -> Iterator[Dual]:
+        return (reduced.dual(sums.slopes, np.diff(cost), biases) for cost in costs)
+
     terms = reduced.terms(*reduced.finest[:2])
     sums, columns = Sums(terms.before, point.slopes, point.costs), (arcs.first, arcs.end, outputs)
     if not reduced.problem.unbiased:
-        groups = Groups.of_used(terms, sums, columns, masses > 0)
-        yield reduced.dual(sums.slopes, np.diff(next(groups.candidates())), biases)
-    yield reduced.dual(sums.slopes, np.diff(sums.costs), biases)
+        yield duals_of(sums, [next(Groups.of_used(terms, sums, columns, masses > 0).candidates())])
+    yield duals_of(sums, [sums.costs])
     refined = refine_sums(arcs, terms, point, reduced.before)
     if reduced.problem.unbiased:
-        yield reduced.dual(refined.slopes, np.diff(refined.costs), biases)
+        yield duals_of(refined, [refined.costs])
         return
     for faint in OPTIONS.unused:
-        groups = Groups.of_used(terms, refined, columns, masses > faint)
-        for costs in islice(groups.candidates(), OPTIONS.repairs):
-            yield reduced.dual(refined.slopes, np.diff(costs), biases)
+        yield duals_of(refined, Groups.of_used(terms, refined, columns, masses > faint).candidates())
