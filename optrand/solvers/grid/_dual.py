@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +54,8 @@ class GridOptions:
     rounds, patience : int
         Largest number of solves with added columns. After `patience` solves each must converge, and every `patience` of
         them must halve the gap.
+    candidates : int
+        Number of multipliers from the support that are tried after each solve, at a finite bias penalty.
     priced : int
         Number of labels times grid values, times the rounds of column generation that try an unproven problem. For
         labels that grow like squares, a few rounds prove problems whose gap was open by more than the optimum.
@@ -65,7 +68,8 @@ class GridOptions:
     least: float = 1e-18
     rounds: int = 20
     patience: int = 6
-    priced: int = 100_000
+    candidates: int = 6
+    priced: int = 50_000
     block: int = 1 << 20
 
 
@@ -298,7 +302,7 @@ class GridProblem:
         families: list[Iterable[Numbers]] = [[sums.costs]]
         if not self.problem.unbiased:
             groups = Groups.of_used(terms, sums, (columns.first, columns.end, self.values[columns.at]), mass > 0)
-            families.insert(0, groups.candidates())
+            families.insert(0, islice(groups.candidates(), self.options.candidates))
         biases = answer.randomizer.biases
         duals = ((self.reduced.dual(sums.slopes, np.diff(cost), biases) for cost in costs) for costs in families)
         return prove(answer, duals, gap)
