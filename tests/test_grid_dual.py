@@ -93,7 +93,7 @@ def test_columns_answer_problems_that_the_interior_point_does_not(monkeypatch: p
     assert certify(tabulate(GridDual()(unbiased_regression(labels, np.full(20, 0.05), 8.0, outputs=values)))).gap < 1e-9
     monkeypatch.setattr(GridProblem, "solve", lambda *_: None)
     solution = GridDual()(posed(10, 100, 2.0))
-    assert solution.stats.solver == repr(ColumnGeneration(rounds=100))
+    assert solution.stats.solver == repr(ColumnGeneration(rounds=50))
     assert solution.gap <= 1e-9
     beyond = GridDual(options=GridOptions(priced=999))
     assert_error(r"ColumnGeneration\(\) may have one", beyond, posed(10, 100, 2.0), error=SolverFailed)
