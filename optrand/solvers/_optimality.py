@@ -9,18 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from optrand.base._validation import Floats
-from optrand.mechanism._columns import node_equations
 from optrand.mechanism._tabulation import Solution, Stats
-from optrand.model._problem import Problem
 from optrand.model._randomizer import Randomizer
 from optrand.solvers._cones import ConeAnswer, ConeProgram
+
+Numbers = NDArray[Any]
+"""Real, or complex for a derivative."""
 
 
 def candidates(program: ConeProgram, answer: ConeAnswer, calls: int) -> Iterator[Solution]:
@@ -43,140 +45,95 @@ def _solution_of(program: ConeProgram, answer: ConeAnswer, calls: int) -> Soluti
 class Support:
     """The columns in use at an answer, and Newton's method on their optimality conditions.
 
-    Unknowns are the masses and outputs of these columns, and the sums of the multipliers and of an unknown prior. Rows,
-    means and, for an unknown prior, equal losses are the primal equations (:class:`_Errors`). The dual ones: every
-    column in use has reduced cost zero, which is a minimum if its output may move. The multiplier of a bias is its
-    charge. A label that loses less than the largest loss has an unknown prior of zero. Lengths are in
-    units of the labels' range.
+    Unknowns are the masses and outputs of these columns, then `p`, `b` and `c` of each label
+    (:mod:`optrand.solvers._cones`), in units of the program. A known prior and outputs at an end are fixed.
     """
 
     def __init__(self, program: ConeProgram, answer: ConeAnswer) -> None:
         self.program, self.answer = program, answer
         self.used = np.flatnonzero(answer.in_use)
-        problem, self.k = program.problem, program.problem.k
-        self.ratio = program.unit / float(np.ptp(problem.labels))
-        self.units = np.array([1.0, self.ratio, self.ratio**2])[:, np.newaxis]
-        self.labels = program.labels * self.ratio
-        first, end = program.first[self.used], program.end[self.used]
-        self.rows = node_equations(self.k, first, end - 1, problem.epsilon).toarray()
-        self.own = np.diff(np.eye(self.k + 1), axis=0)
-        # Sums of each column: what its labels have, and what all have over E - 1.
-        self.arcs = np.eye(self.k + 1)[end] - np.eye(self.k + 1)[first]
-        self.arcs[:, self.k] += program.inv_ratio_m1
-        outputs = answer.outputs[self.used]
-        low, high = program.box
+        k, each = program.problem.k, np.arange(program.problem.k)[:, np.newaxis]
+        favoured = (program.first[self.used] <= each) & (each < program.end[self.used])
+        self.weights = favoured + program.inv_ratio_m1
+        outputs, (low, high) = answer.outputs[self.used], program.box
         margin = 1e-6 * (high - low) if math.isfinite(high - low) else 0.0
         self.free = (outputs > low + margin) & (outputs < high - margin)
-        self.ends = np.array([low, high]) * self.ratio
+        outputs = np.where(self.free, outputs, np.where(outputs - low <= high - outputs, low, high))
+        self.start = np.concatenate((answer.masses[self.used], outputs, np.diff(answer.sums).ravel()))
+        self.variable = np.ones(self.start.size, dtype=bool)
+        self.variable[outputs.size : 2 * outputs.size] = self.free
+        self.variable[2 * outputs.size :][:k] = program.unknown
 
     def polish(self) -> ConeAnswer:
         """Take some steps of Newton's method, and return the answer."""
-        masses, outputs = self.answer.masses[self.used], self.answer.outputs[self.used] * self.ratio
-        nearest = np.where(outputs - self.ends[0] <= self.ends[1] - outputs, *self.ends)
-        outputs = np.where(self.free, outputs, nearest)
-        sums = self.answer.sums * self.units
-        sums[:, 0], sums[0, -1] = 0.0, 1.0
-        n = masses.size
+        n, unknowns = self.used.size, self.start
         # Five steps are enough from the digits of a cone solver.
         for _ in range(5):
-            matrix, residual = self.equations(masses, outputs, sums)
+            matrix, residual = self.linearize(unknowns)
             # Changes of masses as shares of them: light columns are not to be pushed below zero. Conditions may be
             # dependent, as where labels share multipliers, and least squares of low rank then move as little as needed.
-            scale = np.concatenate((masses, np.ones(n), np.ones(sums.size)))
-            step = scale * linalg.lstsq(matrix * scale, residual, cond=1e-14, lapack_driver="gelsy")[0]
-            masses = masses + np.clip(step[:n], -masses / 2, masses)
-            outputs = np.clip(outputs + step[n : 2 * n], *self.ends)
-            sums = sums + step[2 * n :].reshape(3, -1)
-            if not (np.isfinite(sums).all() and np.isfinite(masses).all()):
+            masses = unknowns[:n]
+            scale = np.ones(unknowns.size)
+            scale[:n] = masses
+            scale = scale[self.variable]
+            step = np.zeros_like(unknowns)
+            step[self.variable] = scale * linalg.lstsq(matrix * scale, -residual, cond=1e-14, lapack_driver="gelsy")[0]
+            step[:n] = np.clip(step[:n], -masses / 2, masses)
+            unknowns = unknowns + step
+            unknowns[n : 2 * n] = np.clip(unknowns[n : 2 * n], *self.program.box)
+            if not np.isfinite(unknowns).all():
                 raise linalg.LinAlgError("the conditions are singular in floats")
-        whole, places = np.zeros_like(self.answer.masses), self.answer.outputs.copy()
-        whole[self.used], places[self.used] = masses, outputs / self.ratio
-        slacks = np.where(whole > 0, 0.0, self.answer.slacks)
-        return replace(self.answer, sums=sums / self.units, masses=whole, outputs=places, slacks=slacks)
+        masses, outputs = np.zeros_like(self.answer.masses), self.answer.outputs.copy()
+        masses[self.used], outputs[self.used] = unknowns[: 2 * n].reshape(2, n)
+        slacks = np.where(masses > 0, 0.0, self.answer.slacks)
+        sums = np.zeros_like(self.answer.sums)
+        sums[:, 1:] = np.cumsum(unknowns[2 * n :].reshape(3, -1), axis=1)
+        return replace(self.answer, sums=sums, masses=masses, outputs=outputs, slacks=slacks)
 
-    def equations(self, masses: Floats, outputs: Floats, sums: Floats) -> tuple[Floats, Floats]:
-        """Return the Jacobian of the conditions, and their residuals."""
-        problem, n, size = self.program.problem, masses.size, sums.size
-        errors = _Errors.at(problem, self.labels, self.rows, masses, outputs)
-        prior = np.diff(sums[0])
-        weighed = are_weighed(prior, errors.losses) & self.program.unknown
-        primal, lack = errors.linearize(np.flatnonzero(weighed))
-        weight, slope, cost = sums @ self.arcs.T
-        v, none = outputs[:, np.newaxis], np.zeros((n, n))
-        zeros = np.zeros_like(self.arcs)
-        # Columns in use cost nothing, those whose output may move have a minimum there, and idle labels have no prior.
-        flat = np.hstack((none, np.diag(weight * outputs - slope), self.arcs * v**2 / 2, -self.arcs * v, self.arcs))
-        least = np.hstack((none, np.diag(-weight), -self.arcs * v, self.arcs, zeros))[self.free]
-        blank = np.zeros((self.k, 2 * n))
-        idle = np.hstack((blank, self.own, 0 * self.own, 0 * self.own))[~weighed]
-        parts = [np.hstack((primal, np.zeros((primal.shape[0], size)))), flat, least, idle]
-        right = [lack, -(cost - slope * outputs + weight * outputs**2 / 2), -(slope - weight * outputs)[self.free]]
-        right.append(-prior[~weighed] * self.program.unknown)
+    def linearize(self, unknowns: Floats) -> tuple[Floats, Floats]:
+        """Return the Jacobian of the conditions by the variable unknowns, and the residuals."""
+        n = self.used.size
+        losses = self._measure(unknowns[:n, np.newaxis], unknowns[n : 2 * n, np.newaxis])[1][:, 0]
+        prior = unknowns[2 * n :].reshape(3, -1)[0]
+        # If the prior of a label exceeds the shortfall of its loss, both as shares of their largest values, its loss
+        # is to be the largest one. Otherwise its prior is to be zero.
+        weighed = (prior * prior.size > 1 - losses / losses.max()) & self.program.unknown
+        # The conditions are polynomials, whose derivatives a small complex step shows without rounding.
+        small = 1e-30
+        moved = unknowns[:, np.newaxis] + 1j * small * np.eye(unknowns.size)[:, self.variable]
+        residuals = self._compute_residuals(unknowns[:, np.newaxis], weighed)[:, 0]
+        return self._compute_residuals(moved, weighed).imag / small, residuals
+
+    def _compute_residuals(self, unknowns: Numbers, weighed: NDArray[np.bool_]) -> Numbers:
+        """Compute the residuals of all conditions at some points, a column for each of them."""
+        problem, n, labels = self.program.problem, self.used.size, self.program.labels[:, np.newaxis]
+        masses, outputs = unknowns[:n], unknowns[n : 2 * n]
+        amounts = unknowns[2 * n :].reshape(3, problem.k, -1)
+        prior, slopes, _ = amounts
+        weight, slope, cost = self.weights.T @ amounts
+        means, losses = self._measure(masses, outputs)
+        residuals = [
+            # Rows sum to one, and labels with a prior lose the same.
+            self.weights @ masses - 1,
+            np.diff(losses[weighed], axis=0),
+            # Columns in use cost nothing, and those whose output may move have a minimum there.
+            cost - slope * outputs + weight * outputs**2 / 2,
+            (slope - weight * outputs)[self.free],
+        ]
+        if problem.unbiased:
+            residuals.append(means - labels)
+        else:
+            # The multiplier of a bias is its charge.
+            residuals.append(slopes + prior * (problem.bias_penalty * (means - labels) - labels))
+        if self.program.unknown:
+            residuals += [prior[~weighed], prior.sum(axis=0, keepdims=True) - 1]
+        return np.concatenate(residuals)
+
+    def _measure(self, masses: Numbers, outputs: Numbers) -> tuple[Numbers, Numbers]:
+        """Return the mean and the loss of each label at some points, a column for each of them."""
+        problem, labels = self.program.problem, self.program.labels[:, np.newaxis]
+        sums, means, squares = (self.weights @ (masses * outputs**power) for power in range(3))
+        losses = squares / 2 - labels * means + labels**2 * sums / 2
         if not problem.unbiased:
-            penalty, whole = problem.bias_penalty, np.cumsum(self.rows, axis=0)
-            charge = (penalty * (errors.means - self.labels) - self.labels)[:, np.newaxis]
-            moved = np.hstack((whole * outputs, whole * masses)) * (penalty * prior)[:, np.newaxis]
-            parts.append(np.hstack((moved, self.own * charge, self.own, 0 * self.own)))
-            right.append(-(np.diff(sums[1]) + charge[:, 0] * prior))
-        matrix = np.vstack(parts)
-        # Sums before the first label are zero, the whole prior is one or all of it given, and outputs at an end stay.
-        given = np.array([0, self.k]) if self.program.unknown else np.arange(self.k + 1)
-        matrix[:, 2 * n + np.concatenate((given, [self.k + 1, 2 * self.k + 2]))] = 0.0
-        matrix[:, n + np.flatnonzero(~self.free)] = 0.0
-        return matrix, np.concatenate(right)
-
-
-def are_weighed(prior: Floats, label_losses: Floats) -> NDArray[np.bool_]:
-    """Return whether the prior of each label exceeds the shortfall of its loss, as shares of their largest values."""
-    weighed: NDArray[np.bool_] = prior * prior.size > 1 - label_losses / label_losses.max()
-    return weighed
-
-
-@dataclass(frozen=True, eq=False)
-class _Errors:
-    """By how much rows, means and losses of arcs are off, in the unit of the labels' range.
-
-    Attributes
-    ----------
-    rows : (k, n) array
-        Sum of amounts of the arcs at the first label, then its change from each label to the next.
-    masses, outputs : (n,) arrays
-    sums, means, losses : (k,) arrays
-        Values of each label.
-    """
-
-    problem: Problem
-    labels: Floats
-    rows: Floats
-    masses: Floats
-    outputs: Floats
-    sums: Floats
-    means: Floats
-    losses: Floats
-
-    @classmethod
-    def at(cls, problem: Problem, labels: Floats, rows: Floats, masses: Floats, outputs: Floats) -> _Errors:
-        sums, means, squares = (np.cumsum(rows @ (masses * outputs**power)) for power in range(3))
-        expected = squares / 2 - labels * means + labels**2 * sums / 2
-        if not problem.unbiased:
-            expected = expected + problem.bias_penalty * (means - labels) ** 2 / 2
-        return cls(problem, labels, rows, masses, outputs, sums, means, expected)
-
-    def linearize(self, weighed: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        """Return the Jacobian by masses and outputs of the equations, and their residuals."""
-        rows, masses, outputs = self.rows, self.masses, self.outputs
-        labels = self.labels[weighed, np.newaxis]
-        whole = np.cumsum(rows, axis=0)[weighed]
-        slopes = outputs - labels
-        by_mass = slopes**2 / 2
-        if not self.problem.unbiased:
-            bias = self.problem.bias_penalty * (self.means - self.labels)[weighed, np.newaxis]
-            by_mass, slopes = by_mass + bias * outputs, slopes + bias
-        jacobian = [np.hstack((rows, np.zeros_like(rows)))]
-        residual = [-np.diff(self.sums - 1, prepend=0.0)]
-        if self.problem.unbiased:
-            jacobian.append(np.hstack((rows * outputs, rows * masses)))
-            residual.append(-np.diff(self.means - self.labels, prepend=0.0))
-        jacobian.append(np.diff(np.hstack((whole * by_mass, whole * masses * slopes)), axis=0))
-        residual.append(-np.diff(self.losses[weighed]))
-        return np.vstack(jacobian), np.concatenate(residual)
+            losses = losses + problem.bias_penalty * (means - labels) ** 2 / 2
+        return means, losses
