@@ -188,66 +188,43 @@ class ConeProgram:
         """Number of coarse nodes, without the first, whose sums are zero."""
         return int(self.prolongation.shape[1]) - 1
 
-    def _arc_rows(self) -> Rows:
-        """Sum over the labels of each arc, and over all labels, divided by ``E - 1``."""
-        # The weight A of an arc is F_end - F_first + F_k / (E - 1), and B and C alike. Sums at node 0 are zero, and no
-        # variables. If the end is the last node, both entries of its column are added up.
-        n, m = self.first.size, self.nodes
-        every, inner = np.arange(n), self.first > 0
-        rows = np.concatenate((every, every[inner], every))
-        columns = np.concatenate((self.end - 1, self.first[inner] - 1, np.full(n, m - 1)))
-        entries = np.concatenate((np.ones(n), -np.ones(int(inner.sum())), np.full(n, self.inv_ratio_m1)))
-        return sparse.csr_array((entries, (rows, columns)), shape=(n, m))
-
-    def _label_rows(self) -> Rows:
-        """Return the amount of each label, from its sums at coarse nodes."""
-        amounts: Rows = self.prolongation[1:, 1:] - self.prolongation[:-1, 1:]
-        return amounts
-
     def build(self) -> ConicProgram:
         """Return the minimisation. Variables are the three sums at each node, then slopes at ends, then charges."""
-        n, m, k, penalty = self.first.size, self.nodes, self.problem.k, self.problem.bias_penalty
-        slopes, charges = n * len(self.ends), 0 if self.problem.unbiased else k
-        arcs, labels, none = self._arc_rows(), self._label_rows(), sparse.csr_array((n, m))
-        by_end = [sparse.eye_array(n) * side for side, _ in self.ends]
-        at_end = [sparse.eye_array(n) * (side * end) for side, end in self.ends]
-        # A, B and C of each arc. The lines at the ends count in the latter two.
-        blank = [sparse.csr_array((n, n)) for _ in self.ends]
-        last = [sparse.csr_array((n, charges))] if charges else []
-        weight = sparse.hstack([arcs, none, none, *blank, *last])
-        slope = sparse.hstack([none, arcs, none, *by_end, *last])
-        cost = sparse.hstack([none, none, arcs, *at_end, *last])
+        n, m, k = self.first.size, self.nodes, self.problem.k
+        charged = 0 if self.problem.unbiased else k
+        size = 3 * m + n * len(self.ends) + charged
+        variables = sparse.eye_array(size, format="csr")
+        sums, charges = [variables[:m], variables[m : 2 * m], variables[2 * m : 3 * m]], variables[size - charged :]
+        # A, B and C of each arc: those of its labels, and of all labels over E - 1. Sums at node 0 are no variables.
+        nodes = sparse.eye_array(m + 1, format="csr")[:, 1:]
+        arcs = nodes[self.end] - nodes[self.first] + self.inv_ratio_m1 * nodes[np.full(n, m)]
+        weight, slope, cost = (arcs @ each for each in sums)
+        # The lines at the ends count in the latter two.
+        lines = variables[3 * m : size - charged]
+        for number, (side, end) in enumerate(self.ends):
+            line = side * lines[number * n : (number + 1) * n]
+            slope, cost = slope + line, cost + end * line
         cones = [second_order(weight, slope, cost)]
+        amounts = self.prolongation[1:, 1:] - self.prolongation[:-1, 1:]
+        prior, slopes, costs = (amounts @ each for each in sums)
         # The charge of a bias, half the squared multiplier over penalty times prior, is a cone of its own.
-        if charges:
-            beta = sparse.hstack(
-                [-sparse.diags_array(self.labels) @ labels, labels, sparse.csr_array((k, m + slopes + k))]
-            )
-            prior = sparse.hstack([penalty * labels, sparse.csr_array((k, 2 * m + slopes + k))])
-            own = sparse.hstack([sparse.csr_array((k, 3 * m + slopes)), sparse.eye_array(k)])
-            cones.append(second_order(prior, beta, own))
+        if charged:
+            beta = slopes - sparse.diags_array(self.labels) @ prior
+            cones.append(second_order(self.problem.bias_penalty * prior, beta, charges))
         # The bound of section 13 by the amounts of each label: -y**2 / 2 for its prior, y for its b and -1 for its c.
-        gain = np.concatenate(
-            (labels.T @ (-(self.labels**2) / 2), labels.T @ self.labels, labels.T @ -np.ones(k), np.zeros(slopes))
-        )
-        size = 3 * m + slopes + charges
-        positive = [sparse.hstack([sparse.csr_array((slopes, 3 * m)), sparse.eye_array(slopes, slopes + charges)])]
-        lower = [np.zeros(slopes)]
-        # An unknown prior is positive and sums to one. A known one fixes the first sums at all nodes.
+        gain = slopes.T @ self.labels - prior.T @ (self.labels**2 / 2) - costs.T @ np.ones(k)
+        # A known prior fixes the first sums at all nodes. An unknown one is positive and sums to one.
+        equal, equal_to, positive, lower = sums[0], self.before[1:], lines, np.zeros(lines.shape[0])
         if self.unknown:
-            positive.append(sparse.hstack([labels, sparse.csr_array((k, size - m))]))
-            lower.append(np.full(k, self.floor / k))
-        known = sparse.csc_array(sparse.eye_array(m, size))
-        given = self.before[1:]
-        if self.unknown:
-            known, given = sparse.csc_array(sparse.eye_array(1, size, k=m - 1)), np.ones(1)
+            equal, equal_to = sums[0][m - 1 :], np.ones(1)
+            positive, lower = sparse.vstack([lines, prior]), np.append(lower, np.full(k, self.floor / k))
         return ConicProgram(
             quadratic=sparse.csc_array((size, size)),
-            cost=np.concatenate((-gain, np.ones(charges))),
-            equal=known,
-            equal_to=given,
-            less=sparse.csc_array(-sparse.vstack(positive)),
-            less_than=-np.concatenate(lower),
+            cost=charges.T @ np.ones(charged) - gain,
+            equal=sparse.csc_array(equal),
+            equal_to=equal_to,
+            less=sparse.csc_array(-positive),
+            less_than=-lower,
             cones=sparse.csc_array(sparse.vstack(cones)),
         )
 
