@@ -11,10 +11,10 @@ import numpy as np
 from optrand import losses
 from optrand.base._validation import Floats
 from optrand.certificates._bound import lower_bound
-from optrand.closed_forms._regression import design_gap_response
+from optrand.closed_forms._regression import design_gap_response, design_two_ends
 from optrand.errors import InvalidInput
 from optrand.mechanism._tabulation import Solution, Stats
-from optrand.model._problem import Dual, Problem, unbiased_range
+from optrand.model._problem import Dual, Interval, Problem, unbiased_range
 from optrand.model._randomizer import Randomizer
 
 
@@ -50,44 +50,26 @@ def attainable_loss(problem: Problem) -> float:
     finite bias penalty the constant output. Outputs are taken to be free, as this is a unit and not a bound. The result
     is not below the loss of labels beyond the ends of the outputs, which no randomizer avoids.
     """
-    apart = problem.labels - problem.labels[0]
-    # Some randomizers' losses overflow if labels are next to the largest floats.
-    with np.errstate(over="ignore", invalid="ignore"):
-        attained = _cap_overflow(_compute_losses(problem) @ problem.prior)
-    # A unit must not be zero, as losses of about exp(-epsilon) may be in floats.
-    return max(float(attained.min()), _bound_unavoidable(problem), 1e-24 * (float(apart[-1]) or 1.0) ** 2)
-
-
-def _cap_overflow(amounts: Floats) -> Floats:
-    """Replace losses that are not finite by about the largest one that floats can state."""
-    largest = 1e300
-    capped: Floats = np.nan_to_num(amounts, nan=largest, posinf=largest)
-    return capped
-
-
-def _bound_unavoidable(problem: Problem) -> float:
-    """Bound the cost of labels beyond the ends of the outputs from below, by 0 if no bias is allowed."""
-    beyond = problem.labels - np.clip(problem.labels, problem.outputs.low, problem.outputs.high)
-    with np.errstate(over="ignore", invalid="ignore"):
-        cost = 0.0 if problem.unbiased else (1 + problem.bias_penalty) * problem.prior @ beyond**2 / 2
-    return float(_cap_overflow(np.asarray(cost)))
-
-
-def _compute_losses(problem: Problem) -> Floats:
-    """Compute the losses of each label under these randomizers, a row for each of them."""
     apart, excess = problem.labels - problem.labels[0], math.expm1(problem.epsilon)
     spread, k = float(apart[-1]) or 1.0, problem.k
-    overhang = spread / excess
-    # Half the variance of an answer at either end of the narrowest interval: (y - L) (U - y) / 2 (section 6).
-    two_ends = (apart + overhang) * (apart[-1] - apart + overhang) / 2
-    # Debiased randomized response has the outputs y + k (y - mean label) / (E - 1).
-    outputs = apart + k * (apart - apart.mean()) / excess
-    others = np.sum(outputs**2) - 2 * apart * outputs.sum() + k * apart**2
-    response = (others + excess * (outputs - apart) ** 2) / (2 * (excess + k))
-    if problem.unbiased:
-        return np.stack((two_ends, response))
-    constant = (1 + problem.bias_penalty) * (apart - problem.prior @ apart) ** 2 / 2
-    return np.stack((two_ends, response, constant))
+    # A label's loss is this much larger if its bias is charged, as it is if the same output is drawn for every label.
+    charged = 1.0 if problem.unbiased else 1 + problem.bias_penalty
+    overhang, unavoidable = spread / excess, 0.0
+    # Some losses overflow if labels are next to the largest floats.
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Half the variance of an answer at either end of the narrowest interval: (y - L) (U - y) / 2 (section 6).
+        attained = [(apart + overhang) * (apart[-1] - apart + overhang) / 2]
+        # Debiased randomized response has the outputs y + k (y - mean label) / (E - 1).
+        outputs = apart + k * (apart - apart.mean()) / excess
+        others = np.sum(outputs**2) - 2 * apart * outputs.sum() + k * apart**2
+        attained.append((others + excess * (outputs - apart) ** 2) / (2 * (excess + k)))
+        if not problem.unbiased:
+            attained.append(charged * (apart - problem.prior @ apart) ** 2 / 2)
+            beyond = problem.labels - np.clip(problem.labels, problem.outputs.low, problem.outputs.high)
+            unavoidable = charged * problem.prior @ beyond**2 / 2
+        least = np.nan_to_num([*np.stack(attained) @ problem.prior, unavoidable], nan=1e300, posinf=1e300)
+    # A unit must not be zero, as losses of about exp(-epsilon) may be in floats.
+    return max(float(least[:-1].min()), float(least[-1]), 1e-24 * spread**2)
 
 
 def feasible_answer(problem: Problem) -> Solution:
@@ -97,24 +79,20 @@ def feasible_answer(problem: Problem) -> Solution:
     are not allowed, or with a price of bias the best constant output. Its multipliers are the better ones of its own
     and of zeros.
     """
-    found, none = None, Dual(np.zeros(problem.k), np.zeros(problem.k))
-    low, high = problem.outputs.low, problem.outputs.high
-    if problem.unbiased:
-        # A gap and a bit is unbiased at every epsilon (section 11), but floats may not hold its outputs, or the problem
-        # may not allow them.
-        with suppress(InvalidInput):
-            found = design_gap_response(problem.labels, problem.prior, problem.epsilon)
-        if found and found.dual and low <= found.randomizer.outputs[0] and found.randomizer.outputs[-1] <= high:
-            dual = max((found.dual, none), key=lambda dual: lower_bound(problem, dual))
-            return replace(found, problem=problem, dual=dual)
-        # Else the ends of the narrowest interval, drawn so that means are right (section 6). Rounding may put them, or
-        # the shares, slightly outside of their bounds.
-        outputs = np.clip(unbiased_range(problem.labels, problem.epsilon), low, high)
-        shares = np.clip((problem.labels - outputs[0]) / np.ptp(outputs), 0.0, 1.0)
-        table = np.column_stack((1 - shares, shares))
-    else:
+    none, outputs = Dual(np.zeros(problem.k), np.zeros(problem.k)), problem.outputs
+    if not problem.unbiased:
         # Squared error and charge of a constant output are parabolas, whose weighted sum is least at the mean label.
-        outputs = np.clip([problem.prior @ problem.labels], low, high)
-        table = np.ones((problem.k, 1))
-    randomizer = Randomizer(problem.labels, outputs, table, problem.epsilon)
-    return Solution(problem, randomizer, none, Stats("feasible answer"))
+        best = np.clip([problem.prior @ problem.labels], outputs.low, outputs.high)
+        constant = Randomizer(problem.labels, best, np.ones((problem.k, 1)), problem.epsilon)
+        return Solution(problem, constant, none, Stats("feasible answer"))
+    # The ends of the narrowest interval (section 6), which rounding may put slightly outside of the outputs.
+    ends = Interval(*np.clip(unbiased_range(problem.labels, problem.epsilon), outputs.low, outputs.high))
+    found = design_two_ends(replace(problem, outputs=ends))
+    # A gap and a bit is unbiased at every epsilon (section 11), but floats may not hold its outputs, or the problem may
+    # not allow them.
+    with suppress(InvalidInput):
+        response = design_gap_response(problem.labels, problem.prior, problem.epsilon)
+        if outputs.low <= response.randomizer.outputs[0] and response.randomizer.outputs[-1] <= outputs.high:
+            found = response
+    duals = [none] if found.dual is None else [none, found.dual]
+    return replace(found, problem=problem, dual=max(duals, key=lambda dual: lower_bound(problem, dual)))

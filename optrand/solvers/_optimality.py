@@ -46,7 +46,7 @@ class Support:
     """The columns in use at an answer, and Newton's method on their optimality conditions.
 
     Unknowns are the masses and outputs of these columns, then `p`, `b` and `c` of each label
-    (:mod:`optrand.solvers._cones`), in units of the program. A known prior and outputs at an end are fixed.
+    (:mod:`optrand.solvers._cones`), in units of the labels' range. A known prior and outputs at an end are fixed.
     """
 
     def __init__(self, program: ConeProgram, answer: ConeAnswer) -> None:
@@ -55,11 +55,16 @@ class Support:
         k, each = program.problem.k, np.arange(program.problem.k)[:, np.newaxis]
         favoured = (program.first[self.used] <= each) & (each < program.end[self.used])
         self.weights = favoured + program.inv_ratio_m1
-        outputs, (low, high) = answer.outputs[self.used], program.box
+        # In the program's units, small at a large epsilon, least squares see a lower rank, and steps end too early.
+        self.ratio = program.unit / float(np.ptp(program.problem.labels))
+        self.units = np.array([1.0, self.ratio, self.ratio**2])[:, np.newaxis]
+        self.labels = self.ratio * program.labels[:, np.newaxis]
+        self.box = self.ratio * np.array(program.box)
+        outputs, (low, high) = self.ratio * answer.outputs[self.used], self.box
         margin = 1e-6 * (high - low) if math.isfinite(high - low) else 0.0
         self.free = (outputs > low + margin) & (outputs < high - margin)
         outputs = np.where(self.free, outputs, np.where(outputs - low <= high - outputs, low, high))
-        self.start = np.concatenate((answer.masses[self.used], outputs, np.diff(answer.sums).ravel()))
+        self.start = np.concatenate((answer.masses[self.used], outputs, (self.units * np.diff(answer.sums)).ravel()))
         self.variable = np.ones(self.start.size, dtype=bool)
         self.variable[outputs.size : 2 * outputs.size] = self.free
         self.variable[2 * outputs.size :][:k] = program.unknown
@@ -80,14 +85,14 @@ class Support:
             step[self.variable] = scale * linalg.lstsq(matrix * scale, -residual, cond=1e-14, lapack_driver="gelsy")[0]
             step[:n] = np.clip(step[:n], -masses / 2, masses)
             unknowns = unknowns + step
-            unknowns[n : 2 * n] = np.clip(unknowns[n : 2 * n], *self.program.box)
+            unknowns[n : 2 * n] = np.clip(unknowns[n : 2 * n], *self.box)
             if not np.isfinite(unknowns).all():
                 raise linalg.LinAlgError("the conditions are singular in floats")
         masses, outputs = np.zeros_like(self.answer.masses), self.answer.outputs.copy()
-        masses[self.used], outputs[self.used] = unknowns[: 2 * n].reshape(2, n)
+        masses[self.used], outputs[self.used] = unknowns[:n], unknowns[n : 2 * n] / self.ratio
         slacks = np.where(masses > 0, 0.0, self.answer.slacks)
         sums = np.zeros_like(self.answer.sums)
-        sums[:, 1:] = np.cumsum(unknowns[2 * n :].reshape(3, -1), axis=1)
+        sums[:, 1:] = np.cumsum(unknowns[2 * n :].reshape(3, -1) / self.units, axis=1)
         return replace(self.answer, sums=sums, masses=masses, outputs=outputs, slacks=slacks)
 
     def linearize(self, unknowns: Floats) -> tuple[Floats, Floats]:
@@ -106,7 +111,7 @@ class Support:
 
     def _compute_residuals(self, unknowns: Numbers, weighed: NDArray[np.bool_]) -> Numbers:
         """Compute the residuals of all conditions at some points, a column for each of them."""
-        problem, n, labels = self.program.problem, self.used.size, self.program.labels[:, np.newaxis]
+        problem, n, labels = self.program.problem, self.used.size, self.labels
         masses, outputs = unknowns[:n], unknowns[n : 2 * n]
         amounts = unknowns[2 * n :].reshape(3, problem.k, -1)
         prior, slopes, _ = amounts
@@ -131,7 +136,7 @@ class Support:
 
     def _measure(self, masses: Numbers, outputs: Numbers) -> tuple[Numbers, Numbers]:
         """Return the mean and the loss of each label at some points, a column for each of them."""
-        problem, labels = self.program.problem, self.program.labels[:, np.newaxis]
+        problem, labels = self.program.problem, self.labels
         sums, means, squares = (self.weights @ (masses * outputs**power) for power in range(3))
         losses = squares / 2 - labels * means + labels**2 * sums / 2
         if not problem.unbiased:
