@@ -366,27 +366,21 @@ def priced_rr_within(problem: Problem) -> Solution | None:
     # the biases under the prior.
     pulls = prior * (penalty * weight)
     curvature = 1 + excess * prior + excess * pulls
+    equations = -np.stack((labels - mean + pulls * (total - k * labels), pulls, np.full(k, penalty))) / curvature
     ends = problem.outputs.low - problem.labels, problem.outputs.high - problem.labels
-    steps, free = np.zeros(k), np.ones(k, dtype=bool)
     # An active-set heuristic: outputs that would leave the interval stay at its ends for good. Each round but the last
     # fixes one at least, so that k + 1 are enough.
     for _ in range(k + 1):
-        fixed = np.where(free, (mean - labels - pulls * (total - k * labels)) / curvature, steps)
-        by_sum, by_bias = (np.where(free, -x / curvature, 0.0) for x in (pulls, penalty))
-        # Every step is a linear function of the two sums. Put into their definitions, two equations are left.
-        matrix = np.array(
-            [
-                [1 - by_sum.sum(), -by_bias.sum()],
-                [-weight * (prior @ by_sum) - share, 1 - weight * (prior @ by_bias)],
-            ]
-        )
-        right = np.array([fixed.sum(), weight * (prior @ fixed) + share * (total - k * mean)])
-        joint, bias = np.linalg.solve(matrix, right)
-        steps = np.where(free, fixed + by_sum * joint + by_bias * bias, steps)
+        # Every step is a linear function of one and the two sums. Put into their definitions, two equations are left.
+        by_sum, by_bias = equations.sum(axis=1), weight * (equations @ prior)
+        by_bias += share * (by_sum + np.array([total - k * mean, 0.0, 0.0]))
+        sums = np.linalg.solve(np.eye(2) - np.stack((by_sum[1:], by_bias[1:])), [by_sum[0], by_bias[0]])
+        steps = equations[0] + sums @ equations[1:]
         outside = (steps < ends[0]) | (steps > ends[1])
         if not outside.any():
             break
-        steps, free = np.clip(steps, *ends), free & ~outside
+        equations[:, outside] = 0.0
+        equations[0, outside] = np.clip(steps, *ends)[outside]
     # Equality in Theorem 3 of docs/mathematics.md: the multiplier of a mean is the charge of its bias, and columns in
     # use cost nothing. These are singletons: E - 1 times the alpha of a label, and the sum of all, make up its cost.
     biases = share * (excess * steps + steps.sum() + total - k * labels)
