@@ -101,7 +101,6 @@ def test_a_cone_program_with_a_bound_and_a_quadratic_cost():
     answer = Clarabel().solve(cone([0, 0, 1, 0], equal, [1, 2], less, [0.5], [0, 0, 0, 3.0]))
     assert answer.x == pytest.approx([1.0, 0.5, 0.25, 1.5], abs=ACCURACY)
     assert answer.equal_dual == pytest.approx([-0.25, 4.5], abs=ACCURACY)
-    assert answer.iterations > 0
     assert answer.status
 
 

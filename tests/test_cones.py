@@ -102,7 +102,7 @@ def test_coarse_programs_stay_feasible() -> None:
     """With sums that are linear between coarse nodes no interval is cheaper than the cheapest of those nodes."""
     for unknown in (False, True):
         problem = unbiased(21, 1.0, 3)
-        fine, coarse = _build_levels(problem, unknown, ConeOptions(fewest=12))[:2]
+        fine, coarse = _build_levels(problem, ConeOptions(fewest=12))[:2]
         prolongation = _build_interpolation(coarse)
         assert prolongation.sum(axis=1) == pytest.approx(1.0)
         size = coarse.before.size - 1

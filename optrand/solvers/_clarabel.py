@@ -51,7 +51,6 @@ class ConicSolution:
         Slacks in the cones, and the multipliers, which lie in them too.
     status : str
         The engine's own word, which proves nothing.
-    iterations : int
     """
 
     x: Floats
@@ -59,12 +58,11 @@ class ConicSolution:
     cone_slack: Floats
     cone_dual: Floats
     status: str
-    iterations: int
 
 
 @dataclass(frozen=True)
 class Clarabel:
-    """Clarabel.
+    """Clarabel with its options.
 
     Attributes
     ----------
@@ -79,36 +77,27 @@ class Clarabel:
         import clarabel
 
         # Clarabel takes one matrix, whose rows are in the order of the cones.
-        equations, inequalities = program.equal_to.size, program.less_than.size
-        rows, right = [program.equal, program.less], [program.equal_to, program.less_than]
+        equations, below = program.equal_to.size, program.equal_to.size + program.less_than.size
+        rows, right = [program.equal, program.less], np.concatenate((program.equal_to, program.less_than))
         kinds = [clarabel.ZeroConeT(equations)]
-        if inequalities:
-            kinds.append(clarabel.NonnegativeConeT(inequalities))
+        if below > equations:
+            kinds.append(clarabel.NonnegativeConeT(below - equations))
         if program.cones is not None:
             rows.append(program.cones)
-            right.append(np.zeros(program.cones.shape[0]))
+            right = np.append(right, np.zeros(program.cones.shape[0]))
             kinds += [clarabel.SecondOrderConeT(3)] * (program.cones.shape[0] // 3)
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = self.tolerance
         settings.max_iter = 300
-        parts = sparse.csc_array(sparse.vstack(rows)), np.concatenate(right)
-        numbers = program.quadratic.data, program.cost, parts[0].data, parts[1]
-        if not all(np.isfinite(some).all() for some in numbers):
+        matrix = sparse.csc_array(sparse.vstack(rows))
+        if not all(np.isfinite(part).all() for part in (program.quadratic.data, program.cost, matrix.data, right)):
             raise SolverFailed("a cone program with coefficients beyond floats was not handed to Clarabel")
-        answer = clarabel.DefaultSolver(
-            sparse.csc_array(program.quadratic), program.cost, *parts, kinds, settings
-        ).solve()
+        quadratic = sparse.csc_array(program.quadratic)
+        answer = clarabel.DefaultSolver(quadratic, program.cost, matrix, right, kinds, settings).solve()
         # An answer that stopped early is returned with its status: callers judge it by its gap.
         x, multipliers = np.array(answer.x), np.array(answer.z)
         if not (np.isfinite(x).all() and np.isfinite(multipliers).all()):
             raise SolverFailed(f"Clarabel ended with the status {answer.status} and no answer to read")
-        slack, below = np.array(answer.s), equations + inequalities
-        return ConicSolution(
-            x,
-            -multipliers[:equations],
-            slack[below:].reshape(-1, 3),
-            multipliers[below:].reshape(-1, 3),
-            str(answer.status),
-            int(answer.iterations),
-        )
+        slack, cone_dual = np.array(answer.s)[below:].reshape(-1, 3), multipliers[below:].reshape(-1, 3)
+        return ConicSolution(x, -multipliers[:equations], slack, cone_dual, str(answer.status))

@@ -253,16 +253,12 @@ class ConeProgram:
         """Return a level for the functions that price arcs."""
         return Terms(before, np.zeros(before.size), self.inv_ratio_m1, np.zeros(0), *self.box)
 
-    def arcs(self, answer: ConeAnswer, used: NDArray[np.bool_]) -> Arcs:
-        """Return some of the columns of the finest program."""
-        kept = np.flatnonzero(used & (answer.masses > 0))
-        outputs = np.clip(
-            self.centre + self.unit * answer.outputs[kept], self.problem.outputs.low, self.problem.outputs.high
-        )
-        first, last = self.first[kept], self.end[kept] - 1
-        order = np.lexsort((last, first, outputs))
-        masses = self.inv_ratio_m1 * answer.masses[kept]
-        return Arcs(self.problem.k, first[order], last[order], outputs[order], masses[order])
+    def arcs(self, answer: ConeAnswer) -> Arcs:
+        """Return the columns in use of the finest program."""
+        used, bounds = answer.in_use, self.problem.outputs
+        outputs = np.clip(self.centre + self.unit * answer.outputs[used], bounds.low, bounds.high)
+        masses = self.inv_ratio_m1 * answer.masses[used]
+        return Arcs(self.problem.k, self.first[used], self.end[used] - 1, outputs, masses)
 
     def dual(self, answer: ConeAnswer) -> tuple[Floats, Dual]:
         """Return the prior and the multipliers in the units of the problem."""
@@ -301,8 +297,8 @@ def solve_cones(
     calls : int
         Number of calls of Clarabel.
     """
-    levels, k = _build_levels(problem, unknown, options), problem.k
-    prolongations = [sparse.csr_array(sparse.eye_array(k + 1))]
+    levels = _build_levels(problem, options)
+    prolongations = [sparse.csr_array(sparse.eye_array(problem.k + 1))]
     for level in levels[1:]:
         prolongations.append(sparse.csr_array(prolongations[-1] @ _build_interpolation(level)))
     nodes, calls = all_arcs(levels[-1].before.size - 1), 0
@@ -337,14 +333,10 @@ def only(program: ConeProgram, used: NDArray[np.bool_], options: ConeOptions) ->
     return few, few.read(Clarabel(options.tolerance).solve(few.build()))
 
 
-def _build_levels(problem: Problem, unknown: bool, options: ConeOptions) -> list[Level]:
-    """Return all levels, the finest first, by the number of labels if the prior is unknown."""
-    k = problem.k
-    # A ten millionth of a known prior is spread evenly: where a prior is zero, reduced costs do not show which arcs of
-    # the next level matter.
-    prior = np.full(k, 1 / k) if unknown else (problem.prior + 1e-7 / k) / (problem.prior.sum() + 1e-7)
+def _build_levels(problem: Problem, options: ConeOptions) -> list[Level]:
+    """Return all levels, the finest first, by the number of labels, whatever the prior is."""
     gaps = np.concatenate(([0.0], np.diff(problem.labels), [0.0]))
-    return coarsen_to(Level(np.append(0.0, np.cumsum(prior)), gaps), options.fewest)
+    return coarsen_to(Level(np.linspace(0.0, 1.0, problem.k + 1), gaps), options.fewest)
 
 
 def _build_interpolation(level: Level) -> Rows:

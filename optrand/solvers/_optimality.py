@@ -38,7 +38,7 @@ def _solution_of(program: ConeProgram, answer: ConeAnswer, calls: int) -> Soluti
     """Return the answer of a program in the units of its problem. Its table is made exact later (`tabulate`)."""
     prior, dual = program.dual(answer)
     worst = replace(program.problem, prior=prior)
-    randomizer = Randomizer.of_arcs(worst.labels, program.arcs(answer, answer.in_use), worst.epsilon)
+    randomizer = Randomizer.of_arcs(worst.labels, program.arcs(answer), worst.epsilon)
     return Solution(worst, randomizer, dual, Stats("", iterations=calls, status=answer.status))
 
 
