@@ -231,9 +231,8 @@ class ConeProgram:
     @cached_property
     def before(self) -> Floats:
         """Given prior before each coarse node."""
-        before: Floats = np.append(0.0, np.cumsum(self.problem.prior))[np.newaxis] / self.problem.prior.sum()
-        coarse: Floats = _restrict(self.prolongation, before)[0]
-        return coarse
+        before: Floats = np.append(0.0, np.cumsum(self.problem.prior)) / self.problem.prior.sum()
+        return before[_find_nodes(self.prolongation)]
 
     def read(self, answer: ConicSolution) -> ConeAnswer:
         """Return the sums at all nodes, and the masses and outputs of the arcs."""
@@ -311,7 +310,7 @@ def solve_cones(
             program = ConeProgram(problem, *nodes, prolongation, unknown, here)
             answer = program.read(engine.solve(program.build()))
             calls += 1
-            sums = answer.sums if finest else _restrict(prolongation, answer.sums)
+            sums = answer.sums[:, _find_nodes(prolongation)]
             # The answer of a coarse level only points at arcs, so that rough ones are enough there.
             violation = options.violation if finest else 1e-3
             more = unite_arcs(nodes, find_violated_arcs(program.terms(sums[0]), sums[1], sums[2], -violation))
@@ -319,7 +318,7 @@ def solve_cones(
                 break
             nodes = more
         if not finest:
-            sums = _restrict(prolongations[number - 1], answer.sums)
+            sums = answer.sums[:, _find_nodes(prolongations[number - 1])]
             nodes = arcs_near_path(program.terms(sums[0]), sums[1], sums[2], options.reach)
             # With bounds or a bias, arcs near the path may hold no randomizer. Those of the two ends do if any do.
             if not (problem.unbiased and isinstance(problem.outputs, Line)):
@@ -349,11 +348,7 @@ def _build_interpolation(level: Level) -> Rows:
     return matrix
 
 
-def _restrict(prolongation: Rows, sums: Floats) -> Floats:
-    """Return some sums at the nodes of a level."""
-    whole = prolongation.tocoo()
-    # Interpolation takes the value at a coarse node as it is: an entry of one marks where the node lies.
-    exact = whole.data == 1.0
-    chosen = np.zeros((sums.shape[0], prolongation.shape[1]))
-    chosen[:, whole.coords[1][exact]] = sums[:, whole.coords[0][exact]]
-    return chosen
+def _find_nodes(prolongation: Rows) -> Indices:
+    """Return the node of the problem at which each coarse node lies, where interpolation takes its value as it is."""
+    nodes: Indices = prolongation.argmax(axis=0)
+    return nodes

@@ -323,10 +323,9 @@ def two_ends_within(problem: Problem) -> Solution | None:
     if not _is_unbiased_off_grids(problem) or not isinstance(problem.outputs, Interval):
         return None
     low, high = unbiased_range(problem.labels, problem.epsilon)
-    wider = max(low - problem.outputs.low, problem.outputs.high - high)
     # Floats hold the ends of the narrowest interval up to rounding only. In a wider one the two ends are no longer the
     # best (see the notes of two_ends).
-    if wider > 1e-10 * (high - low):
+    if max(low - problem.outputs.low, problem.outputs.high - high) > 1e-10 * (high - low):
         return None
     found = design_two_ends(problem)
     return found if found.gap <= PROVEN else None
