@@ -73,19 +73,17 @@ class WorstPrior(GuardedSolver):
         best, least = None, math.inf
         for candidate in self._candidates(problem):
             gap = _worst_case_gap(candidate)
-            if best is None or gap < least:
+            if gap < least:
                 best, least = candidate, gap
             if least <= self.gap:
                 break
-        if best is None or not least <= self.useless:
+        if best is None or least > self.useless:
             raise SolverFailed("no answer is nearly proven: epsilon is too large for floats")
         return best
 
     def _candidates(self, problem: Problem) -> Iterator[Solution]:
-        """Generate answers: of few columns first, then of all."""
+        """Generate answers: of few columns first, then of all, without a lower bound of the prior."""
         calls = 0
-        # A small lower bound of the prior selects one of few columns, over which the program is solved without it. The
-        # last attempt has no bound and all columns.
         for floor in (*self.floors, 0.0):
             with suppress(SolverFailed):
                 program, answer, count = solve_cones(problem, unknown=True, options=self.options, floor=floor)

@@ -72,9 +72,11 @@ class Support:
     def polish(self) -> ConeAnswer:
         """Take some steps of Newton's method, and return the answer."""
         n, unknowns = self.used.size, self.start
-        # Five steps are enough from the digits of a cone solver.
+        # Two or three steps are usually enough from the digits of a cone solver.
         for _ in range(5):
             matrix, residual = self.linearize(unknowns)
+            if np.abs(residual).max() < 1e-15:
+                break
             # Changes of masses as shares of them: light columns are not to be pushed below zero. Conditions may be
             # dependent, as where labels share multipliers, and least squares of low rank then move as little as needed.
             masses = unknowns[:n]
@@ -98,7 +100,7 @@ class Support:
     def linearize(self, unknowns: Floats) -> tuple[Floats, Floats]:
         """Return the Jacobian of the conditions by the variable unknowns, and the residuals."""
         n = self.used.size
-        losses = self._measure(unknowns[:n, np.newaxis], unknowns[n : 2 * n, np.newaxis])[1][:, 0]
+        losses = self._measure(unknowns[:n, np.newaxis], unknowns[n : 2 * n, np.newaxis])[2][:, 0]
         prior = unknowns[2 * n :].reshape(3, -1)[0]
         # If the prior of a label exceeds the shortfall of its loss, both as shares of their largest values, its loss
         # is to be the largest one. Otherwise its prior is to be zero.
@@ -116,13 +118,13 @@ class Support:
         amounts = unknowns[2 * n :].reshape(3, problem.k, -1)
         prior, slopes, _ = amounts
         weight, slope, cost = self.weights.T @ amounts
-        means, losses = self._measure(masses, outputs)
+        totals, means, losses = self._measure(masses, outputs)
         residuals = [
             # Rows sum to one, and labels with a prior lose the same.
-            self.weights @ masses - 1,
+            totals - 1,
             np.diff(losses[weighed], axis=0),
             # Columns in use cost nothing, and those whose output may move have a minimum there.
-            cost - slope * outputs + weight * outputs**2 / 2,
+            cost - (slope - weight * outputs / 2) * outputs,
             (slope - weight * outputs)[self.free],
         ]
         if problem.unbiased:
@@ -134,11 +136,11 @@ class Support:
             residuals += [prior[~weighed], prior.sum(axis=0, keepdims=True) - 1]
         return np.concatenate(residuals)
 
-    def _measure(self, masses: Numbers, outputs: Numbers) -> tuple[Numbers, Numbers]:
-        """Return the mean and the loss of each label at some points, a column for each of them."""
-        problem, labels = self.program.problem, self.labels
-        sums, means, squares = (self.weights @ (masses * outputs**power) for power in range(3))
-        losses = squares / 2 - labels * means + labels**2 * sums / 2
+    def _measure(self, masses: Numbers, outputs: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        """Return sum, mean and loss of each label's row at some points, a column for each of them."""
+        problem, moments = self.program.problem, masses * outputs
+        totals, means, squares = self.weights @ np.stack((masses, moments, moments * outputs))
+        losses = squares / 2 - self.labels * (means - self.labels * totals / 2)
         if not problem.unbiased:
-            losses = losses + problem.bias_penalty * (means - labels) ** 2 / 2
-        return means, losses
+            losses = losses + problem.bias_penalty * (means - self.labels) ** 2 / 2
+        return totals, means, losses

@@ -61,9 +61,9 @@ class Positions:
 
     def balance(self, position: Numbers) -> Numbers:
         """Move positions between 0 and 1 so that each group has its sum."""
-        position, rounds = np.clip(position, 0.0, 1.0), 8
-        # Labels that meet a bound leave the rest of the sum to the others, in the next round.
-        for _ in range(rounds):
+        position = np.clip(position, 0.0, 1.0)
+        # Labels that meet a bound leave the rest of the sum to the others, in the next one of a few rounds.
+        for _ in range(8):
             # All labels of a group that meet no bound move by the same share of their widths.
             lacking = self.lacking(position)
             free = np.where(self.spread(lacking) > 0, position < 1, position > 0)
@@ -79,9 +79,7 @@ class Positions:
 
     def share_equally(self, amounts: Numbers) -> Numbers:
         """Divide the amount of each group among its labels."""
-        sizes = np.diff(np.append(self.starts, self.lowest.size))
-        shares: Numbers = np.repeat(amounts / sizes, sizes)
-        return shares
+        return self.spread(amounts / self._total(np.ones_like(self.lowest)))
 
     def _total(self, amounts: Numbers) -> Numbers:
         totals: Numbers = np.add.reduceat(amounts, self.starts)
