@@ -52,7 +52,7 @@ def attainable_loss(problem: Problem) -> float:
     """
     apart, excess = problem.labels - problem.labels[0], math.expm1(problem.epsilon)
     spread, k = float(apart[-1]) or 1.0, problem.k
-    # A label's loss is this much larger if its bias is charged, as it is if the same output is drawn for every label.
+    # A constant output costs this many times its loss, as all of its error is bias.
     charged = 1.0 if problem.unbiased else 1 + problem.bias_penalty
     overhang, unavoidable = spread / excess, 0.0
     # Some losses overflow if labels are next to the largest floats.
@@ -66,7 +66,7 @@ def attainable_loss(problem: Problem) -> float:
         if not problem.unbiased:
             attained.append(charged * (apart - problem.prior @ apart) ** 2 / 2)
             beyond = problem.labels - np.clip(problem.labels, problem.outputs.low, problem.outputs.high)
-            unavoidable = charged * problem.prior @ beyond**2 / 2
+            unavoidable = float(charged * problem.prior @ beyond**2 / 2)
         least = np.nan_to_num([*np.stack(attained) @ problem.prior, unavoidable], nan=1e300, posinf=1e300)
     # A unit must not be zero, as losses of about exp(-epsilon) may be in floats.
     return max(float(least[:-1].min()), float(least[-1]), 1e-24 * spread**2)

@@ -10,10 +10,8 @@ measured.
 so the optimum without it is a lower bound of the optimum with it. And a row that is a mixture of its neighbours' rows
 is as private as they are. If bias is allowed, the row of either neighbour will do. An unbiased problem keeps its two
 end labels, and each dropped label mixes the rows of the kept labels around it, which is unbiased randomized rounding.
-The multipliers of dropped labels are zero. The same is done with the thinnest tails of a prior under squared loss:
-labels that, together, add no more than rounding to the loss, whatever their rows. If they are kept, their multipliers
-and those of the others are too far apart for floats. Their cost is part of the value, and so of the gap of the
-certificate.
+The multipliers of dropped labels are zero. The thinnest tails of a prior are dropped as well under squared loss, as
+their multipliers and those of the others are too far apart for floats. Their cost counts in the certificate's gap.
 """
 
 from __future__ import annotations
