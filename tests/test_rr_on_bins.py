@@ -327,7 +327,7 @@ def test_shortest_distances_are_those_of_the_best_bins(problem, share):
     least = column(problem, range(0))[1]
     value = least - share * abs(least) * gain / (gain + 1)
     offers = np.append(0.0, np.full(problem.k, np.inf))
-    found = shortest_distances(lambda i, j: (bins.costs(i, j) - value / gain).astype(float), offers)[-1]
+    found = shortest_distances(lambda i, j: bins.costs(i, j) - value / gain, offers)[-1]
     lengths = [[(column(problem, one)[1] - value) / gain for one in bins_] for bins_ in partitions(problem.k)]
     size = max(math.fsum(map(abs, each)) for each in lengths)
     assert found == pytest.approx(min(map(math.fsum, lengths)), abs=1e-13 * size + problem.k * rounding(problem) / gain)
@@ -404,12 +404,13 @@ def test_shortest_distances_over_monge_lengths(trial):
     assert shortest_distances(lengths, offers) == pytest.approx(expected, rel=1e-12)
     known = expected[: k // 2 + 1]
     table = known + lengths(np.arange(k // 2 + 1), np.arange(k // 2 + 1, k + 1)[:, np.newaxis])
-    assert best_steps(lengths, known, 0, k + 1) == pytest.approx(table.min(axis=1), rel=1e-14)
+    distances = np.append(known, np.full(k - k // 2, np.inf))
+    assert best_steps(lengths, distances, 0, known.size, k + 1) == pytest.approx(table.min(axis=1), rel=1e-14)
 
 
 @pytest.mark.parametrize("trial", range(3))
 def test_sums_over_runs_of_labels_keep_their_digits(trial):
-    """Next to a sum of 1 extended precision has 19 of them, of which labels of 1e-16 would leave 3."""
+    """Next to a sum of 1 a float has 16 of them, of which labels of 1e-16 would leave none."""
     rng = np.random.default_rng([79, trial])
     k = int(rng.integers(2, 40))
     labels, weights = np.cumsum(10.0 ** rng.integers(-3, 3, k)), 10.0 ** rng.integers(-16, 1, k)

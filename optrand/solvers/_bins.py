@@ -1,15 +1,15 @@
 r"""Randomized response on bins: the best epsilon-DP randomizer without a bias penalty.
 
 [GKK23] showed (as [B23], Appendix F, restates) that it cuts the sorted labels into ``m`` consecutive bins and applies
-randomized response to the bins: the output of the label's own bin has probability :math:`E / (E + m - 1)`, every other
-one :math:`1 / (E + m - 1)`. The best bins are a shortest path on a line (:mod:`optrand.solvers._bin_costs`).
+randomized response to them: the output of the label's own bin has probability :math:`E / (E + m - 1)`, every other one
+:math:`1 / (E + m - 1)`. The best bins are a shortest path on a line (:mod:`optrand.solvers._bin_costs`).
 
-*The dual* proves the bins optimal against all sets of labels and all outputs (``docs/mathematics.md``, section 7). Each
+*The dual* proves them optimal against all sets of labels and all outputs (``docs/mathematics.md``, section 7). Each
 multiplier lies between the label's losses at the output of its bin and at the nearest other one. No interval has a
-negative reduced cost if the running totals of multipliers are *potentials*, no further apart than any arc between them
-is long. Then no other set has one, if both ends of each label's *reach*, the outputs with :math:`p_y g(\cdot, y) <
-\alpha_y`, increase with the label. If all labels of a bin are at one share of the way between their bounds, reaches are
-in order, and in six of seven problems totals are potentials. Otherwise both are restored by turns.
+negative reduced cost if running totals of multipliers are *potentials*, no further apart than any arc is long. Then no
+other set has one, if both ends of each label's *reach*, the outputs with :math:`p_y g(\cdot, y) < \alpha_y`, increase
+with the label. If all labels of a bin are at one share of the way between their bounds, reaches are in order, and in
+six of seven problems totals are potentials. Otherwise both are restored by turns.
 """
 
 from __future__ import annotations
@@ -44,22 +44,16 @@ class BinPath(GuardedSolver):
 
     For a guess :math:`r` of the loss, :math:`\min \sum_S (G_S - r)` over partitions into bins :math:`S` is a shortest
     path, where :math:`G_S` is the cost of a bin's column. The loss :math:`\sum_S G_S / (E - 1 + m)` of its ``m`` bins
-    is the next guess. Guesses fall, and the one that its own path repeats is the optimum.
-
-    Notes
-    -----
-    Labels of prior zero have the row of a label beside them. The search takes three or four shortest paths of ``O(k
-    log^2 k)`` steps, and the dual three or more, unless its first candidate proves the bins.
+    is the next guess. Guesses fall, and the one that its own path repeats is the optimum. The search takes two or three
+    shortest paths of ``O(k log^2 k)`` steps, and the dual three or more, unless its first candidate proves the bins.
+    Labels of prior zero have the row of a label beside them.
 
     Examples
     --------
     >>> import optrand
-    >>> mechanism = optrand.solve(
-    ...     optrand.regression([0, 1, 2, 3], [0.4, 0.3, 0.2, 0.1], 2.0), BinPath()
-    ... )
-    >>> proof = mechanism.certificate
-    >>> proof.gap < 1e-12, round(proof.upper, 6), mechanism.n
-    (True, 0.282933, 3)
+    >>> problem = optrand.regression([0, 1, 2, 3], [0.4, 0.3, 0.2, 0.1], 2.0)
+    >>> round(optrand.solve(problem, BinPath()).value, 6)
+    0.282933
     """
 
     refusal = (
@@ -86,21 +80,33 @@ class BinPath(GuardedSolver):
 
 
 def best_partition(bins: Bins) -> tuple[Partition, int]:
-    """Find the best partition into bins, and count the shortest paths that it took."""
+    """Find the best partition into bins, and count the shortest paths that it took.
+
+    From 192 labels on the first paths are over every 8th, 64th or so node, which leaves about two over all nodes.
+    """
+    k = bins.problem.k
     best, paths = Partition(bins, np.array([0])), 0
-    while True:
-        distances = shortest_distances(best.lengths, np.append(0.0, np.full(bins.problem.k, math.inf)))
+    stride = 8 ** ((k // 48).bit_length() // 3)
+    while stride:
+        found = Partition(bins, _shortest_path(best, np.append(np.arange(0, k, stride), k)))
         paths += 1
-        starts = [bins.problem.k]
-        while starts[-1]:
-            before = np.arange(starts[-1])
-            lengths = best.lengths(before, np.full_like(before, starts[-1]))
-            starts.append(int(np.argmin(distances[before] + lengths)))
-        found = Partition(bins, np.array(starts[:0:-1]))
         # Rounding alone can make more bins look better, some of which have one output.
-        if not found.value < best.value - 1e-15 * abs(best.value):
-            return best, paths
-        best = found
+        if found.value < best.value - 1e-15 * abs(best.value):
+            best = found
+        else:
+            stride //= 8
+    return best, paths
+
+
+def _shortest_path(partition: Partition, nodes: Nodes) -> Nodes:
+    """Return some nodes on the shortest path from the first to the last one, without the last one."""
+    offers = np.append(0.0, np.full(nodes.size - 1, math.inf))
+    distances = shortest_distances(lambda i, j: partition.lengths(nodes[i], nodes[j]), offers)
+    path = [nodes.size - 1]
+    while path[-1]:
+        lengths = partition.lengths(nodes[: path[-1]], nodes[path[-1:]])
+        path.append(int(np.argmin(distances[: path[-1]] + lengths)))
+    return nodes[path[:0:-1]]
 
 
 def bin_dual(partition: Partition) -> Floats:
@@ -156,7 +162,7 @@ def bound_multipliers(partition: Partition) -> Positions:
         highest = np.minimum(*(bins.own(spread(other)) for other in others))
         widths = np.maximum(highest - lowest, 0.0)
     # The length of the bin, less the losses of its labels at its output.
-    sums = np.maximum(partition.constants - bins.share * partition.value, 0.0).astype(np.float64)
+    sums = np.maximum(partition.constants - bins.share * partition.value, 0.0)
     return Positions(partition.starts, lowest, widths, sums)
 
 
@@ -180,51 +186,47 @@ def shortest_distances(lengths: Lengths, offers: Floats) -> Floats:
     """
     distances = offers.copy()
 
-    def settle(first: int, after: int) -> None:
-        """Find the distances of the nodes ``first ... after-1``, after the steps from all nodes before them."""
+    def settle(low: int, first: int, after: int) -> None:
+        """Find the distances of the nodes ``first ... after-1``. Steps to them from before `low` are done."""
         # A table of the lengths is quicker than halving up to about this number of nodes.
-        if after - first <= 96:
-            rows, columns = np.tril_indices(after - first, -1)
-            table = np.zeros((after - first, after - first))
-            table[rows, columns] = lengths(first + columns, first + rows)
-            for node in range(first + 1, after):
-                totals = distances[first:node] + table[node - first, : node - first]
+        if after - low <= 96:
+            rows, columns = np.tril_indices(after - low, -1)
+            table = np.zeros((after - low, after - low))
+            table[rows, columns] = lengths(low + columns, low + rows)
+            for node in range(first, after):
+                totals = distances[low:node] + table[node - low, : node - low]
                 distances[node] = min(distances[node], totals.min())
-        else:
+            return
+        steps = best_steps(lengths, distances, low, first, after)
+        # If no single step is better, no path is: halving ends early where bins are long.
+        if (steps < distances[first:after]).any():
+            distances[first:after] = np.minimum(distances[first:after], steps)
             middle = (first + after) // 2
-            settle(first, middle)
-            steps = best_steps(lengths, distances[first:middle], first, after)
-            distances[middle:after] = np.minimum(distances[middle:after], steps)
-            settle(middle, after)
+            settle(first, first + 1, middle)
+            settle(first, middle, after)
 
-    settle(0, offers.size)
+    settle(0, 1, offers.size)
     return distances
 
 
-def best_steps(lengths: Lengths, known: Floats, first: int, after: int) -> Floats:
-    """Return the distances of the nodes up to `after` by one step from those of known distance, from `first` on.
+def best_steps(lengths: Lengths, distances: Floats, first: int, middle: int, after: int) -> Floats:
+    """Return the distances of the nodes ``middle ... after-1`` by one step from one before them, from `first` on.
 
     As lengths are Monge, the node before the best step moves forward with the node after it. So every second node is
-    done first, and its neighbours bound the best step of each other node.
-
-    Examples
-    --------
-    >>> best_steps(lambda i, j: (j - i) ** 2.0, np.array([0.0, 3.0]), 0, 4).tolist()
-    [4.0, 7.0]
+    done first, and bounds the best steps of its neighbours.
     """
-    middle = first + known.size
     n = after - middle
     least, steps = np.empty(n), np.empty(n + 2, dtype=np.intp)
     # The first and the last node take their bounds from the end of the array.
-    steps[-1], steps[n] = first, middle - 1
+    steps[-1], steps[n] = first, after - 1
     width = 1 << (n.bit_length() - 1)
     while width:
         chosen = np.arange(width - 1, n, 2 * width)
         low = steps[chosen - width]
-        counts = steps[np.minimum(chosen + width, n)] - low + 1
+        counts = np.minimum(steps[np.minimum(chosen + width, n)], middle - 1 + chosen) - low + 1
         stops = np.cumsum(counts)
         candidates = np.arange(stops[-1]) + np.repeat(low - stops + counts, counts)
-        totals = known[candidates - first] + lengths(candidates, np.repeat(middle + chosen, counts))
+        totals = distances[candidates] + lengths(candidates, np.repeat(middle + chosen, counts))
         least[chosen] = np.minimum.reduceat(totals, stops - counts)
         # The first of several best candidates is entered last.
         hits = np.flatnonzero(totals == np.repeat(least[chosen], counts))[::-1]
