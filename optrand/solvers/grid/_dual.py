@@ -295,7 +295,7 @@ class GridProblem:
         if not point.is_finite():
             return None
         terms, sums = self.terms, Sums(self.terms.before, point.slopes, point.costs)
-        mass, _ = restore_feasibility(arcs, terms, np.where(point.in_use, point.mass, 0.0), arcs.low)
+        mass, _ = restore_feasibility(arcs, terms, point.slopes, np.where(point.in_use, point.mass, 0.0), arcs.low)
         if not (mass > 0).any():
             return None
         answer = Solution(self.problem, self.randomizer(columns, mass), stats=Stats("", status="solved"))

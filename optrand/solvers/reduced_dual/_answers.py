@@ -28,6 +28,7 @@ from optrand.solvers._positions import Numbers
 from optrand.solvers.reduced_dual._arcs import Arcs, Level, Terms
 from optrand.solvers.reduced_dual._interior_point import (
     Point,
+    add_forces,
     factorize,
     row_residuals,
     solve_system,
@@ -225,19 +226,27 @@ def best_outputs(arcs: Arcs, terms: Terms, slopes: Floats) -> Floats:
     return best
 
 
-def restore_feasibility(arcs: Arcs, terms: Terms, mass: Floats, output: Floats) -> tuple[Floats, Floats]:
-    """Return masses and outputs at which rows and, without bias, means are right, up to what tabulation makes right.
+def restore_feasibility(
+    arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats, output: Floats
+) -> tuple[Floats, Floats]:
+    """Return masses and outputs at which rows and means are right, up to what tabulation makes right.
 
-    Changes are the least ones in squares weighted by the masses. Those of masses are cheaper, so that the columns in
-    use keep reduced costs near zero. Outputs at a bound stay there. Tabulation sees to that on a grid, but in an
+    At a price of bias they are right if biases are those that belong to the multipliers, which change as well. Changes
+    are the least ones in squares weighted by the masses. Those of masses are cheaper, so that the columns in use keep
+    reduced costs near zero. Outputs at a bound stay there. Tabulation sees to that on a grid, but in an
     interval without bias it needs residuals of the size of rounding.
     """
     weight, freedom = arcs.apply_incidence(terms.before), OPTIONS.freedom
     is_boxed = math.isfinite(terms.high - terms.low) and not (terms.charges.size or terms.values.size)
+    # The bias of a label of next to no weight is below rounding.
+    stiff = np.flatnonzero(terms.charges > terms.capped.charges)
     # Gauss-Newton steps for rows and means at once.
     for _ in range(OPTIONS.rounds):
         means, rows = row_residuals(arcs, terms, mass, output)
-        missing = np.array((np.zeros_like(means) if terms.charges.size else -means, rows))
+        if terms.charges.size:
+            add_forces(means, terms.charges * np.diff(slopes))
+            means[stiff] = means[stiff + 1] = 0.0
+        missing = np.array((-means, rows))
         if np.abs(missing[:, arcs.free]).max() <= OPTIONS.enough[is_boxed]:
             break
         faint = np.maximum(mass, OPTIONS.faintest)
@@ -247,7 +256,9 @@ def restore_feasibility(arcs: Arcs, terms: Terms, mass: Floats, output: Floats) 
             factors = factorize(arcs, terms.capped, *blocks)
         except np.linalg.LinAlgError:
             break
-        turn, growth = arcs.apply_incidence(solve_system(arcs, factors, missing))
+        change = solve_system(arcs, factors, missing)
+        turn, growth = arcs.apply_incidence(change)
+        slopes = slopes + change[0]
         growth = freedom * (growth + turn * output)
         # What a mass may not change by is left to the next round.
         mass = mass * (1 + np.minimum(np.maximum(growth, -OPTIONS.cut), OPTIONS.cut))
@@ -294,7 +305,7 @@ def find_answer(reduced: Reduced, arcs: Arcs, point: Point) -> Solution | None:
     # Primal side: a randomizer near the masses. Dual side: multipliers that may prove it.
     terms = reduced.terms(*reduced.finest[:2])
     masses, outputs = np.where(point.in_use, point.mass, 0.0), best_outputs(arcs, terms, point.slopes)
-    masses, outputs = restore_feasibility(arcs, terms, masses, outputs)
+    masses, outputs = restore_feasibility(arcs, terms, point.slopes, masses, outputs)
     if not (masses > 0).any():
         return None
     answer = Solution(reduced.problem, reduced.randomizer(arcs, masses, outputs), stats=Stats("", status="solved"))
