@@ -12,6 +12,7 @@ from scipy.optimize import linprog
 import optrand
 from optrand.errors import InvalidInput, SolverFailed
 from optrand.mechanism._tabulation import tabulate
+from optrand.model._randomizer import Arcs, Randomizer
 from optrand.solvers import ReducedDual, design
 from optrand.solvers.reduced_dual import _answers, _interior_point, _multipliers
 from optrand.solvers.reduced_dual import _arcs as arcs_module
@@ -455,6 +456,40 @@ def test_a_time_limit_between_attempts_leaves_the_best_so_far(monkeypatch):
     found = ReducedDual(gap=-1.0, time_limit=0.1)(problem)
     assert (len(calls), found.stats.status) == (2, "time limit")
     assert optrand.certify(tabulate(found)).gap < 1e-9
+
+
+def test_out_of_time_an_answer_that_cannot_be_made_exact_is_none(monkeypatch):
+    """The rows of the first attempt's answer sum to 2."""
+    problem = optrand.unbiased_regression(np.arange(40), np.full(40, 1 / 40), 1.5)
+    solve = Descent.best_answer
+
+    def break_rows(self):
+        found = solve(replace(self, end=np.inf))
+        time.sleep(max(0.0, self.end - time.perf_counter()))
+        arcs = found.randomizer.arcs
+        wrong = Arcs(arcs.k, arcs.first, arcs.last, arcs.outputs, 2 * arcs.masses)
+        return replace(found, randomizer=Randomizer.of_arcs(problem.labels, wrong, problem.epsilon))
+
+    monkeypatch.setattr(Descent, "best_answer", break_rows)
+    found = ReducedDual(time_limit=0.1)(problem)
+    assert found.stats.status == "time limit"
+    assert optrand.certify(tabulate(found)).findings == ()
+    with pytest.raises(SolverFailed, match="no answer"):
+        ReducedDual()(problem)
+
+
+def test_two_ends_are_an_answer_of_the_solver_that_tried_them():
+    outputs = optrand.Interval(*optrand.unbiased_range([0, 1, 2], 12.0))
+    problem = optrand.unbiased_regression([0, 1, 2], [1 / 3] * 3, 12.0, outputs=outputs)
+    found = ReducedDual()(problem)
+    assert (found.stats.status, found.stats.solver) == ("closed form", repr(ReducedDual()))
+
+
+@pytest.mark.parametrize("k", [55, pytest.param(200, marks=pytest.mark.nightly)])
+def test_biases_belong_to_their_multipliers_at_a_large_price(k):
+    """Outputs that are the best for inexact multipliers cost 1e-8 of the loss more: biases count a million times."""
+    problem = optrand.regression(np.arange(k), np.full(k, 1 / k), 8.0, bias_penalty=1e6)
+    assert Descent(Reduced(problem), FIRST).best_answer().gap < 1e-10
 
 
 @pytest.mark.parametrize(

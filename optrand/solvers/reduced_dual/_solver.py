@@ -358,12 +358,14 @@ class ReducedDual(GuardedSolver):
         with suppress(TimeOver):
             for found in self._answers(Reduced(problem), end):
                 steps += found.stats.iterations
-                best = better(best, found)
+                # An answer that cannot be made exact, or has no bound, is worse than what is returned without any.
+                if found.gap < math.inf:
+                    best = better(best, found)
                 if found.gap <= self.gap:
                     break
         late = time.perf_counter() >= end and not (best is not None and best.gap <= self.gap)
         if best is not None:
-            return best.with_stats(iterations=steps, status=OUT_OF_TIME if late else best.stats.status)
+            return best.with_stats(solver="", iterations=steps, status=OUT_OF_TIME if late else best.stats.status)
         if late:
             return feasible_answer(problem).with_stats(solver="", status=OUT_OF_TIME)
         if not problem.unbiased:
