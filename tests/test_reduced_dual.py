@@ -492,6 +492,13 @@ def test_biases_belong_to_their_multipliers_at_a_large_price(k):
     assert Descent(Reduced(problem), FIRST).best_answer().gap < 1e-10
 
 
+def test_residuals_that_are_left_to_tabulation_cost_nothing_to_speak_of():
+    """A residual of 1e-8 would cost 1e-7 of the loss here."""
+    labels, prior = np.square(np.arange(8)), np.full(8, 1 / 8)
+    problem = optrand.regression(labels, prior, 14.0, bias_penalty=1e6)
+    assert Descent(Reduced(problem), FIRST).best_answer().gap < 1e-9
+
+
 @pytest.mark.parametrize(
     ("penalty", "outputs"),
     [(3.0, None), (3.0, optrand.Interval(10.0, 20.0)), (np.inf, None)],

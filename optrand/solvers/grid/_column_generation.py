@@ -69,7 +69,7 @@ class ColumnOptions:
 
 @dataclass(frozen=True)
 class ColumnGeneration(GuardedSolver):
-    """Solve over few columns, price all others with the certificate, add the cheap ones, repeat.
+    """Solve over few columns, price all others, add the cheap ones, repeat.
 
     The first columns are intervals of labels, some of them from the problem of squared loss with outputs anywhere
     between the ends of the grid, moved to the neighbouring values. Masters are linear programs, solved by the simplex
@@ -80,7 +80,7 @@ class ColumnGeneration(GuardedSolver):
     Attributes
     ----------
     gap : float
-        The relative gap at which to stop: verified, since the pricing step is the certificate.
+    The relative gap at which to stop, between the loss in floats and the proven bound.
     rounds : int
         Largest number of master programs.
     engine, backend : Clarabel, Backend

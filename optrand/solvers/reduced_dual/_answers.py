@@ -65,7 +65,7 @@ class AnswerOptions:
     faint: float = 1e-20
     light: float = 1e-12
     rounds: int = 12
-    enough: tuple[float, float] = (1e-8, 1e-13)
+    enough: tuple[float, float] = (1e-11, 1e-13)
     cut: float = 0.5
     faintest: float = 1e-40
     unused: tuple[float, ...] = (0.0, 1e-9, 1e-6)
