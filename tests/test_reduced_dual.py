@@ -492,6 +492,15 @@ def test_biases_belong_to_their_multipliers_at_a_large_price(k):
     assert Descent(Reduced(problem), FIRST).best_answer().gap < 1e-10
 
 
+@pytest.mark.parametrize("seed", [32, 47, 53])
+def test_biases_of_light_labels_are_not_restored(seed):
+    """Their charges leave them few digits, and restored ones would cost more than 1e-7 of the loss."""
+    rng = np.random.default_rng(seed)
+    prior = np.where(rng.random(20) < 0.5, 10.0 ** -rng.choice([9, 11, 13, 15], 20), rng.random(20))
+    problem = optrand.regression(np.arange(20), prior / prior.sum(), 10.0, bias_penalty=1e4)
+    assert optrand.solve(problem, ReducedDual()).certificate.gap < 1e-9
+
+
 def test_residuals_that_are_left_to_tabulation_cost_nothing_to_speak_of():
     """A residual of 1e-8 would cost 1e-7 of the loss here."""
     labels, prior = np.square(np.arange(8)), np.full(8, 1 / 8)

@@ -50,6 +50,8 @@ class AnswerOptions:
         Largest number of rounds of a restoration.
     enough : tuple of float
         Residual of rows and means that is left to tabulation, and in an interval without bias.
+    restored : float
+        Charge of a bias above which a restoration leaves it as it is.
     cut : float
         Share of a mass that a round may add or take away.
     faintest : float
@@ -66,6 +68,7 @@ class AnswerOptions:
     light: float = 1e-12
     rounds: int = 12
     enough: tuple[float, float] = (1e-11, 1e-13)
+    restored: float = 1e8
     cut: float = 0.5
     faintest: float = 1e-40
     unused: tuple[float, ...] = (0.0, 1e-9, 1e-6)
@@ -233,19 +236,19 @@ def restore_feasibility(
 
     At a price of bias they are right if biases are those that belong to the multipliers, which change as well. Changes
     are the least ones in squares weighted by the masses. Those of masses are cheaper, so that the columns in use keep
-    reduced costs near zero. Outputs at a bound stay there. Tabulation sees to that on a grid, but in an
-    interval without bias it needs residuals of the size of rounding.
+    reduced costs near zero. Outputs at a bound stay there. Tabulation sees to that on a grid, but in an interval
+    without bias it needs residuals of the size of rounding.
     """
     weight, freedom = arcs.apply_incidence(terms.before), OPTIONS.freedom
     is_boxed = math.isfinite(terms.high - terms.low) and not (terms.charges.size or terms.values.size)
-    # The bias of a label of next to no weight is below rounding.
-    stiff = np.flatnonzero(terms.charges > terms.capped.charges)
+    # A bias is its charge times a difference of sums: floats leave that of a light label too few digits.
+    light = np.flatnonzero(terms.charges > OPTIONS.restored)
     # Gauss-Newton steps for rows and means at once.
     for _ in range(OPTIONS.rounds):
         means, rows = row_residuals(arcs, terms, mass, output)
         if terms.charges.size:
             add_forces(means, terms.charges * np.diff(slopes))
-            means[stiff] = means[stiff + 1] = 0.0
+            means[light] = means[light + 1] = 0.0
         missing = np.array((-means, rows))
         if np.abs(missing[:, arcs.free]).max() <= OPTIONS.enough[is_boxed]:
             break
