@@ -501,6 +501,15 @@ def test_biases_of_light_labels_are_not_restored(seed):
     assert optrand.solve(problem, ReducedDual()).certificate.gap < 1e-9
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_an_answer_has_no_more_outputs_than_some_optimum(seed):
+    """Without a choice among the arcs that seem in use, these priors have up to six outputs more."""
+    prior = np.random.default_rng(seed).dirichlet(np.ones(1000))
+    solution = ReducedDual()(optrand.unbiased_regression(np.arange(1000), prior, 2.0))
+    assert solution.gap <= 1e-9
+    assert solution.randomizer.n <= 2 * 1000 - 2
+
+
 def test_residuals_that_are_left_to_tabulation_cost_nothing_to_speak_of():
     """A residual of 1e-8 would cost 1e-7 of the loss here."""
     labels, prior = np.square(np.arange(8)), np.full(8, 1 / 8)

@@ -80,7 +80,7 @@ class ColumnGeneration(GuardedSolver):
     Attributes
     ----------
     gap : float
-    The relative gap at which to stop, between the loss in floats and the proven bound.
+        The relative gap at which to stop, between the loss in floats and the proven bound.
     rounds : int
         Largest number of master programs.
     engine, backend : Clarabel, Backend

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optrand.base._validation import Floats
 from optrand.certificates._certificate import PROVEN
@@ -305,14 +306,28 @@ def find_answer(reduced: Reduced, arcs: Arcs, point: Point) -> Solution | None:
     """Return the best answer by the masses, slacks and sums at which the interior point ends, if they are finite."""
     if not point.is_finite():
         return None
-    # Primal side: a randomizer near the masses. Dual side: multipliers that may prove it.
-    terms = reduced.terms(*reduced.finest[:2])
-    masses, outputs = np.where(point.in_use, point.mass, 0.0), best_outputs(arcs, terms, point.slopes)
-    masses, outputs = restore_feasibility(arcs, terms, point.slopes, masses, outputs)
-    if not (masses > 0).any():
-        return None
-    answer = Solution(reduced.problem, reduced.randomizer(arcs, masses, outputs), stats=Stats("", status="solved"))
-    return prove(answer, _generate_duals(reduced, arcs, point, masses, outputs, answer.randomizer.biases))
+    terms, best = reduced.terms(*reduced.finest[:2]), None
+    for some in _choose_arcs(point, 2 * (reduced.problem.k - reduced.stretched)):
+        # Primal side: a randomizer near the masses. Dual side: multipliers that may prove it.
+        masses, outputs = np.where(some, point.mass, 0.0), best_outputs(arcs, terms, point.slopes)
+        masses, outputs = restore_feasibility(arcs, terms, point.slopes, masses, outputs)
+        if not (masses > 0).any():
+            break
+        answer = Solution(reduced.problem, reduced.randomizer(arcs, masses, outputs), stats=Stats("", status="solved"))
+        duals = _generate_duals(reduced, arcs, point, masses, outputs, answer.randomizer.biases)
+        best = better(best, prove(answer, duals))
+        if best is not None and best.gap <= PROVEN:
+            break
+    return best
+
+
+def _choose_arcs(point: Point, most: int) -> Iterator[NDArray[np.bool_]]:
+    """Generate masks of the arcs that may be in use: `most` of them, as some optimum has no more, and then all."""
+    used = point.in_use
+    if used.sum() > most:
+        ratios = point.mass / point.slack
+        yield used & (ratios >= np.partition(ratios, -most)[-most])
+    yield used
 
 
 def _generate_duals(
