@@ -12,8 +12,8 @@ from scipy import sparse
 
 import optrand
 from optrand.base._arithmetic import privacy_ratio
-from optrand.mechanism._columns import conserve_flow, cover_equally, least_change, node_equations, set_equations
-from optrand.mechanism._tabulation import ExactColumns, move_along_tree, scale_columns
+from optrand.mechanism._columns import cover_equally, least_change, node_equations, set_equations
+from optrand.mechanism._tabulation import ExactColumns, conserve_flow, move_along_tree, scale_columns
 from optrand.model._randomizer import Arcs, LabelSets
 
 

@@ -96,37 +96,6 @@ def set_equations(sets: LabelSets, epsilon: float) -> sparse.csr_array:
     return sparse.csr_array(runs @ to_set + first_row)
 
 
-def conserve_flow(sets: LabelSets, wanted: list[int]) -> list[int]:
-    """Find masses of intervals next to the wanted ones that conserve flow (``docs/mathematics.md``, Proposition 14).
-
-    From left to right the heaviest interval that begins at a node makes up the difference, and if it would turn
-    negative, the next one. Intervals whose end no chain connects with the last label get mass 0.
-    """
-    starts, stops = sets.start.tolist(), sets.stop.tolist()
-    # By first node, and the heaviest first.
-    order = sorted(range(len(wanted)), key=wanted.__getitem__, reverse=True)
-    order.sort(key=starts.__getitem__)
-    # From right to left: from which nodes intervals lead on to the last label.
-    leads = [False] * sets.k + [True]
-    for j in reversed(order):
-        leads[starts[j]] |= leads[stops[j]]
-    order = [j for j in order if leads[stops[j]]]
-    # The flow into each node less the flow out of it, which is 0 at inner nodes. Node 0 has outflow only.
-    masses, missing = [0] * len(wanted), [0] * (sets.k + 1)
-    for j in order:
-        missing[starts[j]] -= wanted[j]
-        missing[stops[j]] += wanted[j]
-    missing[0] = 0
-    for j in order:
-        change = missing[starts[j]]
-        if change < -wanted[j]:
-            change = -wanted[j]
-        masses[j] = wanted[j] + change
-        missing[starts[j]] -= change
-        missing[stops[j]] += change
-    return masses
-
-
 def cover_equally(sets: LabelSets, offsets: Floats, masses: list[int]) -> tuple[LabelSets, Floats, list[int]]:
     """Cover every label equally: singletons make up for labels that fall short.
 

@@ -36,7 +36,7 @@ from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from optrand.base._arithmetic import Integers, places, privacy_ratio, quotient, scale_to_integers
 from optrand.base._validation import Floats, Record, expect
 from optrand.errors import Infeasible, InvalidInput, NotCertified
-from optrand.mechanism._columns import change_masses, complete, conserve_flow, cover_equally, set_equations
+from optrand.mechanism._columns import change_masses, complete, cover_equally, set_equations
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Dual, Grid, Interval, Line, Problem
 from optrand.model._randomizer import LabelSets, Randomizer, decompose
@@ -69,6 +69,37 @@ class TabulationOptions:
 
 
 OPTIONS = TabulationOptions()
+
+
+def conserve_flow(sets: LabelSets, wanted: list[int]) -> list[int]:
+    """Find masses of intervals next to the wanted ones that conserve flow (``docs/mathematics.md``, Proposition 14).
+
+    From left to right the heaviest interval that begins at a node makes up the difference, and if it would turn
+    negative, the next one. Intervals whose end no chain connects with the last label get mass 0.
+    """
+    starts, stops = sets.start.tolist(), sets.stop.tolist()
+    # By first node, and the heaviest first.
+    order = sorted(range(len(wanted)), key=wanted.__getitem__, reverse=True)
+    order.sort(key=starts.__getitem__)
+    # From right to left: from which nodes intervals lead on to the last label.
+    leads = [False] * sets.k + [True]
+    for j in reversed(order):
+        leads[starts[j]] |= leads[stops[j]]
+    order = [j for j in order if leads[stops[j]]]
+    # The flow into each node less the flow out of it, which is 0 at inner nodes. Node 0 has outflow only.
+    masses, missing = [0] * len(wanted), [0] * (sets.k + 1)
+    for j in order:
+        missing[starts[j]] -= wanted[j]
+        missing[stops[j]] += wanted[j]
+    missing[0] = 0
+    for j in order:
+        change = missing[starts[j]]
+        if change < -wanted[j]:
+            change = -wanted[j]
+        masses[j] = wanted[j] + change
+        missing[starts[j]] -= change
+        missing[stops[j]] += change
+    return masses
 
 
 @dataclass(frozen=True, eq=False)

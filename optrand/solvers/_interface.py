@@ -257,12 +257,13 @@ class Reduction:
         """Labels whose losses are negligible even at the outputs farthest from them."""
         problem = self.problem
         negligible = np.zeros(problem.k, dtype=bool)
-        if problem.loss != losses.squared or not problem.bias_penalty:
-            return negligible
         # All dropped labels together may add this share of the loss. Both the loss and the farthest outputs are
         # estimates, so this is a heuristic, whose cost the certificate counts. Of 500 random problems it proves four
         # more.
-        allowed = 1e-12 * attainable_loss(problem)
+        share = 1e-12
+        if problem.loss != losses.squared or not problem.bias_penalty or problem.prior.min() > share:
+            return negligible
+        allowed = share * attainable_loss(problem)
         weight = 1.0 if problem.unbiased else 1 + problem.bias_penalty
         order = np.argsort(problem.prior)
         # A product of zero and an overflow is NaN, which is not negligible.
