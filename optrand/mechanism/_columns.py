@@ -59,16 +59,17 @@ def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> F
 
     The cost is that of a sparse factorisation.
     """
-    # By Lagrange multipliers z: x = reach * (A' z), with the normal equations (A reach A') z = residual.
-    normal = sparse.csc_array(system @ sparse.diags_array(reach) @ system.T)
-    # With a diagonal of 1 the ridge is the same share of every equation, however light its arcs are.
-    size = normal.diagonal()
+    # By Lagrange multipliers z: x = reach * (A' z), with the normal equations (A reach A') z = residual. With a
+    # diagonal of 1 the ridge is the same share of every equation, however light its arcs are.
+    roots, rows = np.sqrt(reach), np.repeat(np.arange(system.shape[0]), np.diff(system.indptr))
+    entries = system.data * roots[system.indices]
+    size = np.bincount(rows, entries**2, system.shape[0])
     scale = 1 / np.sqrt(np.where(size > 0, size, 1.0))
-    even = sparse.diags_array(scale) @ normal @ sparse.diags_array(scale)
-    ridged = sparse.csc_array(even + sparse.diags_array(np.where(size > 0, RIDGE, 1.0)))
+    even = sparse.csr_array((entries * scale[rows], system.indices, system.indptr), system.shape)
+    ridged = sparse.csc_array(even @ even.T + sparse.diags_array(np.where(size > 0, RIDGE, 1.0)))
     # The matrix is symmetric and positive definite: pivots may stay on the diagonal, in an order of little fill.
     factors = splu(ridged, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    change: Floats = reach * (system.T @ (scale * factors.solve(scale * residual)))
+    change: Floats = roots * (even.T @ factors.solve(scale * residual))
     return change
 
 
@@ -78,8 +79,10 @@ def change_masses(nodes: sparse.csr_array, favoured: Floats, outputs: Floats, me
     `favoured` holds the probability of each column at labels that it favours, and `outputs` are in the unit of `means`.
     """
     # Changes are shares of the masses: a light column then changes no more than it has.
-    scaled = sparse.csr_array(nodes @ sparse.diags_array(favoured))
-    joint = sparse.csr_array(sparse.vstack([scaled, scaled @ sparse.diags_array(outputs)]))
+    shares = nodes.data * favoured[nodes.indices]
+    both = np.concatenate((shares, shares * outputs[nodes.indices]))
+    begins = np.append(nodes.indptr, nodes.indptr[-1] + nodes.indptr[1:])
+    joint = sparse.csr_array((both, np.tile(nodes.indices, 2), begins), (2 * means.size, favoured.size))
     return least_change(joint, 1 / favoured, np.append(np.zeros(means.size), means))
 
 
