@@ -335,7 +335,7 @@ class Solution(Record):
         narrowed = replace(problem, epsilon=randomizer.epsilon) if is_narrower else problem
         return Mechanism(problem, _tabulate(narrowed, randomizer), self.dual)
 
-    @property
+    @cached_property
     def gap(self) -> float:
         """Relative gap that the certificate of the mechanism proves, infinite if there is no mechanism or no proof."""
         try:
@@ -352,9 +352,9 @@ class Solution(Record):
         return found
 
     def with_stats(self, **changes: Any) -> Solution:
-        """Return the same answer, and its mechanism if that is known, with other statistics."""
+        """Return the same answer with other statistics, and with its mechanism and gap if these are known."""
         found = replace(self, stats=replace(self.stats, **changes))
-        vars(found).update((name, made) for name, made in vars(self).items() if name == "mechanism")
+        vars(found).update((name, made) for name, made in vars(self).items() if name in ("mechanism", "gap"))
         return found
 
     def __repr__(self) -> str:

@@ -130,7 +130,7 @@ class ColumnGeneration(GuardedSolver):
                 columns = _merge(columns, *self._columns_of_program(best))
             if best.gap <= self.gap:
                 break
-            columns = _merge(columns, *_violated(problem, dual))
+            columns = _merge(columns, *_find_violated(problem, dual))
             if columns[1].size == before:
                 break
         if not linear and best.gap > self.gap:
@@ -177,7 +177,7 @@ class ColumnGeneration(GuardedSolver):
         best.update(arcs, _fit_multipliers(confining, dual))
         before = 0
         for _ in range(self.options.bounded):
-            columns = _merge(columns, *_violated(problem, dual))
+            columns = _merge(columns, *_find_violated(problem, dual))
             if best.gap <= self.gap or columns[1].size == before:
                 break
             before = columns[1].size
@@ -284,7 +284,7 @@ def _merge(columns: Columns, members: NDArray[np.bool_], outputs: Floats) -> Col
     return unique[:-1].astype(bool), unique[-1]
 
 
-def _violated(problem: Problem, dual: Dual) -> Columns:
+def _find_violated(problem: Problem, dual: Dual) -> Columns:
     """Return the cheapest column at each output where its reduced cost is negative."""
     grid: Floats = problem.outputs.values  # type: ignore[union-attr]
     cheap = grid[price(problem, dual, grid) < 0]
